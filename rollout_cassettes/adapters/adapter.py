@@ -1,0 +1,104 @@
+"""What an adapter is: it knows one framework, and nothing of files, modes or policies."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from rollout_cassettes.cassette.key import TRAIN
+from rollout_cassettes.patching import Call, EntryPoint
+
+
+class Place(NamedTuple):
+    """Where a call belongs.
+
+    Attributes:
+        step: The step it belongs to; None where the framework doesn't say: then the session's
+            ``step`` counts, or else the number of calls so far, from 1.
+        phase: ``"train"``, ``"val"``, or another lower-case word.
+        rank: The process that makes it, 0 where there is one.
+    """
+
+    step: int | None
+    phase: str = TRAIN
+    rank: int = 0
+
+
+class Exchange(NamedTuple):
+    """What is recorded of an interaction.
+
+    Attributes:
+        request: What :meth:`Adapter.request` gave; for a pair, the list of what it gave for each
+            submit, oldest first.
+        response: What :meth:`Adapter.capture` gave.
+    """
+
+    request: Any
+    response: Any
+
+
+class Adapter(ABC):
+    """Declares a framework's entry points, and converts what passes through them.
+
+    An adapter keeps no state: what a session needs to remember between the two halves of an
+    interaction, it hands back to the adapter as ``submitted``.
+
+    Attributes:
+        name: Names the adapter in manifests and messages.
+        step_kind: What its steps count, such as ``"trainer step"``.
+        entry_points: What to intercept.
+        distributions: The packages whose versions belong into the manifest.
+    """
+
+    name: str
+    step_kind: str
+    entry_points: tuple[EntryPoint, ...]
+    distributions: tuple[str, ...] = ()
+
+    @abstractmethod
+    def place(self, call: Call) -> Place | None:
+        """Return where a call belongs; None for a call that is no rollout of this adapter's."""
+
+    @abstractmethod
+    def request(self, call: Call) -> Any:
+        """Return what a call asks for, before it is made: of a whole call, or of a submit."""
+
+    @abstractmethod
+    def capture(self, call: Call, result: Any, submitted: Sequence[Any]) -> Any:
+        """Return what to record as the response of a call that was made.
+
+        Args:
+            call: The call: a whole one, or a sample.
+            result: What it returned.
+            submitted: The open requests, oldest first: of a whole call just its own; of a sample,
+                what was submitted since the last one.
+        """
+
+    @abstractmethod
+    def restore(
+        self, call: Call, recorded: Exchange, submitted: Sequence[Any], shift: int | None
+    ) -> Any:
+        """Return what a call is to return, made from a recording.
+
+        Args:
+            call: The call: a whole one, or a sample.
+            recorded: The recording; its values may be changed.
+            submitted: As for :meth:`capture`; what was submitted was withheld.
+            shift: None where the recording is of the very step. In repeat mode, how many steps
+                later than the recorded one the live step is: the recording is then fitted to the
+                live request, by cycling through its prompts.
+        """
+
+    def withhold(self, call: Call) -> Any:
+        """Return what a submit is to return when its request is not dispatched."""
+        raise NotImplementedError(f"{self.name} has no half that submits")
+
+    def rows(self, request: Any) -> Sequence[Mapping[str, Any]] | None:
+        """Return the parts of a request that a replay must find equal, prompt by prompt.
+
+        Returns:
+            For each prompt its fields, without what differs between equal runs; None where
+            requests of this adapter are not compared.
+        """
+        return None

@@ -1,0 +1,147 @@
+"""One recorded request and response."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rollout_cassettes.cassette import tensors as tensors_file
+from rollout_cassettes.cassette import tree
+from rollout_cassettes.cassette.key import Key
+from rollout_cassettes.cassette.manifest import SUFFIX, Manifest, corrupt
+
+if TYPE_CHECKING:
+    import torch
+
+    from rollout_cassettes.cassette.safetensors_file import SafetensorsFile
+
+
+class Interaction:
+    """One interaction of a cassette. Nothing is read before it is asked for.
+
+    Args:
+        directory: The cassette's directory.
+        key: The interaction's place in it.
+        numpy: Give plain containers and numpy arrays; needs neither torch nor a framework.
+        device: Where tensors go; None for the device they were recorded on, or the CPU where
+            that one is missing.
+        strict: Raise where a value was left out of the recording.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        key: Key,
+        *,
+        numpy: bool = False,
+        device: str | torch.device | None = None,
+        strict: bool = False,
+    ) -> None:
+        self.key = key
+        self.path = directory / (key.stem + SUFFIX)
+        self._numpy = numpy
+        self._device = device
+        self._strict = strict
+
+    @property
+    def step(self) -> int:
+        """The step it is filed under."""
+        return self.key.step
+
+    @property
+    def phase(self) -> str:
+        """``"train"``, ``"val"``, …."""
+        return self.key.phase
+
+    @property
+    def index(self) -> int:
+        """Which of the step's interactions it is, counted from 0."""
+        return self.key.index
+
+    @property
+    def rank(self) -> int:
+        """The process that recorded it."""
+        return self.key.rank
+
+    @cached_property
+    def manifest(self) -> Manifest:
+        """All that is known of it, apart from tensor data.
+
+        Raises:
+            CassetteCorruptError: If the manifest is damaged or belongs to another step.
+            CassetteVersionError: If it is written in a newer format.
+        """
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError as error:
+            raise corrupt(self.path, "the file is gone since the cassette was opened") from error
+        manifest = Manifest.from_bytes(data, self.path)
+        if manifest.key != self.key:
+            raise corrupt(self.path, f"it is the manifest of {manifest.key}, renamed")
+        expected = tensors_file.SUFFIXES.get(manifest.tensors.compression)
+        if expected is None or manifest.tensors.file != self.key.stem + expected:
+            raise corrupt(self.path, f"it names the tensors file {manifest.tensors.file!r}")
+        return manifest
+
+    @cached_property
+    def request(self) -> Any:
+        """What was asked for, as the adapter keeps it.
+
+        Raises:
+            CassetteCorruptError: If a file is damaged, altered or missing.
+            UnstorableValueError: If it holds an object whose class this process hasn't imported.
+        """
+        return self._value(self.manifest.request)
+
+    @cached_property
+    def response(self) -> Any:
+        """What the rollout engine produced, in the container types that were recorded.
+
+        Raises:
+            CassetteCorruptError: If a file is damaged, altered or missing.
+            UnstorableValueError: If it holds an object whose class this process hasn't imported.
+        """
+        return self._value(self.manifest.response)
+
+    @cached_property
+    def random_state(self) -> Any:
+        """The random generators that the live call advanced, as they were after it."""
+        return self._value(self.manifest.random_state)
+
+    @cached_property
+    def tensors(self) -> SafetensorsFile:
+        """The stored tensors by path (``"response/input_ids"``): a mapping that reads lazily.
+
+        Raises:
+            CassetteCorruptError: If the file is damaged, altered or missing.
+        """
+        return tensors_file.read(self._tensors_path, self.manifest.tensors)
+
+    @property
+    def nbytes(self) -> int:
+        """Its size on disk, both files, in bytes."""
+        return self.path.stat().st_size + self.manifest.tensors.size
+
+    def verify(self) -> None:
+        """Check both files against the hashes that were written with them.
+
+        Raises:
+            CassetteCorruptError: If a file is damaged, altered or missing.
+            CassetteVersionError: If it is written in a newer format.
+        """
+        tensors_file.verify(self._tensors_path, self.manifest.tensors)
+
+    @property
+    def _tensors_path(self) -> Path:
+        return self.path.with_name(self.manifest.tensors.file)
+
+    def _value(self, skeleton: Any) -> Any:
+        if self._numpy:
+            return tree.plain(skeleton, self.tensors, source=self.path)
+        return tree.join(
+            skeleton, self.tensors, source=self.path, device=self._device, strict=self._strict
+        )
+
+    def __repr__(self) -> str:
+        return f"<Interaction {self.key} of {self.path.parent}>"

@@ -1,0 +1,168 @@
+"""The manifest of an interaction: everything but the tensors, and the commit record."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import msgpack
+
+from rollout_cassettes.cassette.key import Key
+from rollout_cassettes.cassette.tree import Omission
+from rollout_cassettes.errors import CassetteCorruptError, CassetteVersionError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FORMAT = "rollout_cassettes"
+VERSION = 1
+SUFFIX = ".msgpack"
+
+_NO_DIGEST = bytes(32)
+_DIGEST_ENTRY = msgpack.packb("sha256") + msgpack.packb(_NO_DIGEST)[:2]
+
+
+@dataclass(frozen=True)
+class TensorsFile:
+    """What a manifest says of its tensors file.
+
+    Attributes:
+        file: Its name, in the manifest's directory.
+        size: Its size on disk, in bytes.
+        sha256: The SHA-256 of its bytes on disk, in hex.
+        compression: ``"zstd"``, or None.
+        raw_size: The size of the safetensors file that it decompresses to, in bytes.
+    """
+
+    file: str
+    size: int
+    sha256: str
+    compression: str | None
+    raw_size: int
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """Everything that is known of one interaction, apart from tensor data.
+
+    Attributes:
+        step: The step it is filed under.
+        step_kind: What the step counts, such as ``"trainer step"``.
+        phase: ``"train"``, ``"val"``, ….
+        index: Which of the step's interactions it is, counted from 0.
+        rank: The process that recorded it.
+        adapter: The adapter that recorded it.
+        entry_point: The intercepted function, as ``module:Qualified.name``.
+        versions: Versions of Python, this library, and what the batch came from.
+        tensors: Where the tensors are.
+        request: The skeleton of what was asked for.
+        response: The skeleton of what the rollout engine produced.
+        fingerprint: One SHA-256 (hex) per row of the request; None where requests aren't compared.
+        random_state: The random generators that the live call advanced, as they were after it.
+        omissions: The values that could not be stored.
+        recorded_at: When the live call ended, ISO 8601, UTC.
+        host: The machine that it ran on.
+        seconds: How long the live call took.
+        metadata: What the user gave to ``record(metadata=…)``.
+    """
+
+    step: int
+    step_kind: str
+    phase: str
+    index: int
+    rank: int
+    adapter: str
+    entry_point: str
+    versions: dict[str, str]
+    tensors: TensorsFile
+    request: Any
+    response: Any
+    fingerprint: list[str] | None
+    random_state: Any
+    omissions: list[Omission]
+    recorded_at: str
+    host: str
+    seconds: float
+    metadata: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> Key:
+        """The place of the interaction in its cassette."""
+        return Key(self.step, self.phase, self.index, self.rank)
+
+    def to_bytes(self) -> bytes:
+        """Return the manifest as it is on disk: one msgpack map that starts with its own hash."""
+        entries = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        entries["tensors"] = asdict(self.tensors)
+        entries["omissions"] = [list(omission) for omission in self.omissions]
+        head = {"sha256": _NO_DIGEST, "format": FORMAT, "version": VERSION}
+        data = msgpack.packb({**head, **entries}, unicode_errors="surrogatepass")
+        return _with_digest(data, hashlib.sha256(data).digest())
+
+    @classmethod
+    def from_bytes(cls, data: bytes, path: Path) -> Manifest:
+        """Read a manifest.
+
+        Args:
+            data: The file's bytes.
+            path: The file, for messages.
+
+        Raises:
+            CassetteCorruptError: If the bytes are not a whole, unaltered manifest.
+            CassetteVersionError: If it was written by a newer version of the format.
+        """
+        entries = _unpack(data, path)
+        _check_version(entries, path)
+        if entries.pop("sha256", None) != hashlib.sha256(_with_digest(data, _NO_DIGEST)).digest():
+            raise corrupt(path, "its contents are not what was written (SHA-256 differs)")
+        entries = {name: entries[name] for name in entries.keys() - {"format", "version"}}
+        try:
+            entries["tensors"] = TensorsFile(**entries["tensors"])
+            entries["omissions"] = [Omission(*omission) for omission in entries["omissions"]]
+            return cls(**entries)
+        except (KeyError, TypeError) as error:
+            raise corrupt(path, f"it lacks what a manifest holds ({error})") from error
+
+
+def corrupt(path: Path, what: str) -> CassetteCorruptError:
+    """Return the error for a file that can't be trusted."""
+    return CassetteCorruptError(
+        f"{path} is damaged: {what}.",
+        fixes=[
+            "Fetch the cassette again from where it came (git checkout, git lfs pull).",
+            "Delete the files of this step and record it again.",
+        ],
+        path=path,
+    )
+
+
+def _with_digest(data: bytes, digest: bytes) -> bytes:
+    """Return a manifest's bytes with another value in its first entry."""
+    start = data.find(_DIGEST_ENTRY, 0, 16) + len(_DIGEST_ENTRY)
+    return data[:start] + digest + data[start + len(digest) :]
+
+
+def _unpack(data: bytes, path: Path) -> dict[str, Any]:
+    try:
+        entries = msgpack.unpackb(data, strict_map_key=False, unicode_errors="surrogatepass")
+    except (ValueError, msgpack.UnpackException) as error:
+        raise corrupt(path, f"it is not a whole msgpack file ({error})") from error
+    if not isinstance(entries, dict) or entries.get("format") != FORMAT:
+        raise corrupt(path, "it is not the manifest of a cassette")
+    return entries
+
+
+def _check_version(entries: dict[str, Any], path: Path) -> None:
+    found = entries.get("version")
+    if not isinstance(found, int):
+        raise corrupt(path, f"its format version is {found!r}")
+    if found > VERSION:
+        raise CassetteVersionError(
+            f"{path} is written in version {found} of the cassette format; this version of "
+            f"rollout_cassettes reads up to version {VERSION}.",
+            fixes=["Upgrade: pip install --upgrade rollout_cassettes"],
+            path=path,
+            found=found,
+            known=VERSION,
+        )

@@ -1,0 +1,147 @@
+"""The tensors file of an interaction: a safetensors file, compressed with zstd or as it is."""
+
+from __future__ import annotations
+
+import hashlib
+import mmap
+import os
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+import zstandard
+
+from rollout_cassettes.cassette.manifest import TensorsFile, corrupt
+from rollout_cassettes.cassette.safetensors_file import SafetensorsFile
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    import torch
+
+SUFFIXES = {"zstd": ".safetensors.zst", None: ".safetensors"}
+"""Compression -> how the file's name ends."""
+
+LEVEL = 3
+WINDOW_LOG = 27
+"""The largest window (2**27 bytes) that the ``zstd`` program decodes without being told to."""
+
+_CHUNK = 1 << 20
+
+
+def encode(tensors: dict[str, torch.Tensor], compression: str | None) -> tuple[bytes, int]:
+    """Return the bytes of a tensors file, and the size of the safetensors file in it."""
+    from safetensors.torch import save  # noqa: PLC0415 - reading needs no torch
+
+    raw = save(tensors)
+    if compression is None:
+        return raw, len(raw)
+    return _compressor().compress(raw), len(raw)
+
+
+def raw_bytes(tensor: torch.Tensor) -> memoryview:
+    """Return the bytes of a contiguous tensor on the CPU, without copying them."""
+    import torch  # noqa: PLC0415 - reading needs no torch
+
+    return tensor.flatten().view(torch.uint8).numpy().data
+
+
+def _compressor() -> zstandard.ZstdCompressor:
+    parameters = zstandard.ZstdCompressionParameters.from_level(
+        LEVEL,
+        enable_ldm=True,
+        window_log=WINDOW_LOG,
+        write_checksum=True,
+        write_content_size=True,
+    )
+    return zstandard.ZstdCompressor(compression_params=parameters)
+
+
+def read(path: Path, entry: TensorsFile) -> SafetensorsFile:
+    """Open a tensors file.
+
+    A compressed file is read and verified whole. An uncompressed one is mapped into memory, and
+    only what is asked for is read: call :func:`verify` to check it whole.
+
+    Args:
+        path: The file.
+        entry: What its manifest says of it.
+
+    Raises:
+        CassetteCorruptError: If the file is missing, damaged, or not the one that was recorded.
+    """
+    try:
+        with path.open("rb") as file:
+            _check_size(file, path, entry)
+            buffer = _decompress(file, path, entry) if entry.compression else _map(file)
+        return SafetensorsFile(buffer)
+    except FileNotFoundError as error:
+        raise corrupt(path, "the file is missing, though its manifest is there") from error
+    except (ValueError, KeyError, TypeError, AttributeError, zstandard.ZstdError) as error:
+        raise corrupt(path, f"it is not a whole tensors file ({error})") from error
+
+
+def verify(path: Path, entry: TensorsFile) -> None:
+    """Check a tensors file against the size and SHA-256 in its manifest.
+
+    Raises:
+        CassetteCorruptError: If they differ, or the file is missing.
+    """
+    digest = hashlib.sha256()
+    try:
+        with path.open("rb") as file:
+            _check_size(file, path, entry)
+            while chunk := file.read(_CHUNK):
+                digest.update(chunk)
+    except FileNotFoundError as error:
+        raise corrupt(path, "the file is missing, though its manifest is there") from error
+    _check_digest(digest.hexdigest(), path, entry)
+
+
+def _check_size(file: BinaryIO, path: Path, entry: TensorsFile) -> None:
+    size = os.fstat(file.fileno()).st_size
+    if size != entry.size:
+        raise corrupt(path, f"it has {size} bytes, its manifest says {entry.size}")
+    if entry.compression is None and entry.raw_size != size:
+        raise corrupt(path, f"it has {size} bytes, its manifest says {entry.raw_size}")
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    if entry.raw_size > memory:
+        raise corrupt(
+            path, f"it claims to hold {entry.raw_size} bytes, more than this machine's memory"
+        )
+
+
+def _check_digest(found: str, path: Path, entry: TensorsFile) -> None:
+    if found != entry.sha256:
+        raise corrupt(path, "its contents are not what was recorded (SHA-256 differs)")
+
+
+def _map(file: BinaryIO) -> mmap.mmap:
+    """Map a file privately: writing to a tensor changes a copy of its page, never the file."""
+    return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
+
+
+def _decompress(file: BinaryIO, path: Path, entry: TensorsFile) -> bytearray:
+    source = _HashingReader(file)
+    buffer = bytearray(entry.raw_size)
+    decompressor = zstandard.ZstdDecompressor(max_window_size=1 << WINDOW_LOG)
+    with decompressor.stream_reader(cast("BinaryIO", source), read_size=_CHUNK) as stream:
+        filled, view = 0, memoryview(buffer)
+        while filled < len(buffer) and (count := stream.readinto(view[filled:])):
+            filled += count
+        if filled < len(buffer) or stream.read(1):
+            raise corrupt(path, f"it does not decompress to {entry.raw_size} bytes")
+    source.read(-1)
+    _check_digest(source.digest.hexdigest(), path, entry)
+    return buffer
+
+
+class _HashingReader:
+    """A file that hashes what is read from it."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.digest = hashlib.sha256()
+
+    def read(self, size: int) -> bytes:
+        data = self._file.read(size)
+        self.digest.update(data)
+        return data

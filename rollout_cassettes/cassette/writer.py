@@ -1,0 +1,123 @@
+"""Writing interactions so that each is there whole, or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rollout_cassettes.cassette import tensors
+from rollout_cassettes.cassette.key import Key
+from rollout_cassettes.cassette.manifest import SUFFIX, Manifest, TensorsFile
+from rollout_cassettes.errors import CassetteInUseError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    import torch
+
+_TEMPORARY = ".tmp"
+
+
+class Writer:
+    """The one writer of a cassette directory.
+
+    Opening it makes the directory, locks it against other writers, and clears away what an
+    interrupted writer left half-written. The lock goes when the writer is closed or its process
+    ends, however that happens.
+
+    Args:
+        path: The cassette's directory.
+        compression: ``"zstd"``, or None to store tensors uncompressed.
+
+    Raises:
+        CassetteInUseError: If another session, here or in another process, writes to it.
+        OSError: If the directory can't be made or written to.
+    """
+
+    def __init__(self, path: Path, compression: str | None = "zstd") -> None:
+        self.path = path
+        self.compression = compression
+        path.mkdir(parents=True, exist_ok=True)
+        self._directory = os.open(path, os.O_RDONLY)
+        try:
+            self._lock()
+            self._clear_leftovers()
+        except BaseException:
+            self.close()
+            raise
+
+    def write(
+        self,
+        key: Key,
+        data: dict[str, torch.Tensor],
+        manifest: Callable[[TensorsFile], Manifest],
+    ) -> Manifest:
+        """Write one interaction; when this returns, it survives a crash of the machine.
+
+        Args:
+            key: The interaction's place. What is there already is replaced.
+            data: The tensors by path; contiguous, on the CPU.
+            manifest: Makes the manifest, given what it must say of the tensors file.
+
+        Raises:
+            OSError: If the disk is full or the directory can't be written to.
+        """
+        encoded, raw_size = tensors.encode(data, self.compression)
+        entry = TensorsFile(
+            file=key.stem + tensors.SUFFIXES[self.compression],
+            size=len(encoded),
+            sha256=hashlib.sha256(encoded).hexdigest(),
+            compression=self.compression,
+            raw_size=raw_size,
+        )
+        written = manifest(entry)
+        self._remove(key)
+        self._commit(entry.file, encoded)
+        self._commit(key.stem + SUFFIX, written.to_bytes())
+        return written
+
+    def close(self) -> None:
+        """Give the directory free for other writers."""
+        if self._directory >= 0:
+            os.close(self._directory)
+            self._directory = -1
+
+    def _lock(self) -> None:
+        try:
+            fcntl.flock(self._directory, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise CassetteInUseError(
+                f"{self.path} is open for writing in another session.",
+                fixes=[
+                    "Record into another directory: record(path=...).",
+                    "Wait until the other with-block, or the other process, has ended.",
+                ],
+                path=self.path,
+            ) from error
+
+    def _clear_leftovers(self) -> None:
+        for leftover in self.path.glob(f".step-*{_TEMPORARY}"):
+            leftover.unlink(missing_ok=True)
+
+    def _remove(self, key: Key) -> None:
+        """Take an interaction away: first its manifest, so that it is never there in part."""
+        for suffix in (SUFFIX, *tensors.SUFFIXES.values()):
+            (self.path / (key.stem + suffix)).unlink(missing_ok=True)
+        os.fsync(self._directory)
+
+    def _commit(self, name: str, data: bytes) -> None:
+        """Write a file under a temporary name, and rename it when it is safely on the disk."""
+        temporary = self.path / f".{name}.{secrets.token_hex(4)}{_TEMPORARY}"
+        try:
+            with temporary.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self.path / name)
+        finally:
+            temporary.unlink(missing_ok=True)
+        os.fsync(self._directory)

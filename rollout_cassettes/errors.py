@@ -1,0 +1,199 @@
+"""The exceptions of this library: what happened, where, and how to fix it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+__all__ = [
+    "CassetteCorruptError",
+    "CassetteError",
+    "CassetteInUseError",
+    "CassetteNotFoundError",
+    "CassetteVersionError",
+    "EntryPointNotFoundError",
+    "RequestMismatchError",
+    "StepExistsError",
+    "StepNotRecordedError",
+    "UnplayedError",
+    "UnstorableValueError",
+]
+
+
+class CassetteError(Exception):
+    """Base of every error that this library raises on purpose.
+
+    Args:
+        what: What happened, and where.
+        fixes: Ways to mend it, shown as a numbered list.
+        **cause: The facts behind the message; each becomes an attribute.
+    """
+
+    def __init__(self, what: str, *, fixes: Sequence[str] = (), **cause: Any) -> None:
+        super().__init__(what)
+        self.what = what
+        self.fixes = tuple(fixes)
+        for name, value in cause.items():
+            setattr(self, name, value)
+
+    def __str__(self) -> str:
+        if not self.fixes:
+            return self.what
+        ways = (f"  {number}. {fix}" for number, fix in enumerate(self.fixes, start=1))
+        return "\n".join([self.what, "To fix it:", *ways])
+
+
+class CassetteNotFoundError(CassetteError):
+    """There is no cassette at the path.
+
+    Attributes:
+        path: Where a cassette was looked for.
+    """
+
+    path: Path
+
+
+class CassetteCorruptError(CassetteError):
+    """A file of the cassette is damaged, altered, or missing.
+
+    Attributes:
+        path: The file that can't be trusted.
+    """
+
+    path: Path
+
+
+class CassetteVersionError(CassetteError):
+    """The cassette was written in a format newer than this library knows.
+
+    Attributes:
+        path: The manifest that says so.
+        found: The format version it was written in.
+        known: The newest format version that this library reads.
+    """
+
+    path: Path
+    found: Any
+    known: int
+
+
+class CassetteInUseError(CassetteError):
+    """Another session is writing to the cassette.
+
+    Attributes:
+        path: The cassette's directory.
+    """
+
+    path: Path
+
+
+class StepNotRecordedError(CassetteError):
+    """A replay was asked for a step that the cassette lacks: a miss.
+
+    Attributes:
+        path: The cassette's directory.
+        step: The step asked for.
+        phase: The phase asked for.
+        index: Which of the step's interactions was asked for, counted from 0.
+        recorded: The steps that the cassette holds.
+    """
+
+    path: Path
+    step: int
+    phase: str
+    index: int
+    recorded: list[int]
+
+
+class StepExistsError(CassetteError):
+    """Recording would overwrite interactions that the cassette holds already.
+
+    Attributes:
+        path: The cassette's directory.
+        steps: The steps that are there already.
+    """
+
+    path: Path
+    steps: list[int]
+
+
+class RequestMismatchError(CassetteError):
+    """The step was recorded, but for another request.
+
+    Attributes:
+        path: The cassette's directory.
+        step: The step asked for.
+        phase: The phase asked for.
+        row: The first row that differs, counted from 0; None where the number of rows differs.
+        field: The field that differs; None where the number of rows differs.
+        recorded: The recorded value, or the recorded number of rows.
+        live: The live value, or the live number of rows.
+    """
+
+    path: Path
+    step: int
+    phase: str
+    row: int | None
+    field: str | None
+    recorded: Any
+    live: Any
+
+
+class UnplayedError(CassetteError):
+    """A replay ended and recorded interactions were never asked for.
+
+    Attributes:
+        path: The cassette's directory.
+        steps: The steps that were not played.
+    """
+
+    path: Path
+    steps: list[int]
+
+
+class UnstorableValueError(CassetteError):
+    """A value is of a type that a cassette can't hold.
+
+    Attributes:
+        location: Where in the request or response the value stands.
+        type_name: The value's type, as ``module.Class``.
+        reason: Why it can't be stored, or can't be given back.
+    """
+
+    location: str
+    type_name: str
+    reason: str
+
+
+class EntryPointNotFoundError(CassetteError):
+    """A framework lacks a function that an adapter intercepts.
+
+    Attributes:
+        adapter: The adapter's name.
+        target: What was looked for, as ``module:Qualified.name``.
+        framework: The framework's distribution name.
+        version: Its installed version; None where it isn't installed.
+    """
+
+    adapter: str
+    target: str
+    framework: str
+    version: str | None
+
+
+def shorten(value: object, width: int = 120) -> str:
+    """Return ``repr(value)``, cut to ``width`` characters."""
+    text = repr(value)
+    return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def spans(steps: Iterable[int]) -> str:
+    """Write steps as people do: ``1-3, 7``; ``none`` for no step."""
+    runs: list[list[int]] = []
+    for step in sorted(set(steps)):
+        if runs and step == runs[-1][-1] + 1:
+            runs[-1].append(step)
+        else:
+            runs.append([step])
+    return ", ".join(f"{r[0]}-{r[-1]}" if len(r) > 1 else str(r[0]) for r in runs) or "none"
