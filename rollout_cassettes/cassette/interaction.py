@@ -92,7 +92,7 @@ class Interaction:
             CassetteCorruptError: If a file is damaged, altered or missing.
             UnstorableValueError: If it holds an object whose class this process hasn't imported.
         """
-        return self._value(self.manifest.request)
+        return self._value("request")
 
     @cached_property
     def response(self) -> Any:
@@ -102,12 +102,12 @@ class Interaction:
             CassetteCorruptError: If a file is damaged, altered or missing.
             UnstorableValueError: If it holds an object whose class this process hasn't imported.
         """
-        return self._value(self.manifest.response)
+        return self._value("response")
 
     @cached_property
     def random_state(self) -> Any:
         """The random generators that the live call advanced, as they were after it."""
-        return self._value(self.manifest.random_state)
+        return self._value("random_state")
 
     @cached_property
     def tensors(self) -> SafetensorsFile:
@@ -136,7 +136,17 @@ class Interaction:
     def _tensors_path(self) -> Path:
         return self.path.with_name(self.manifest.tensors.file)
 
-    def _value(self, skeleton: Any) -> Any:
+    @cached_property
+    def _skeletons(self) -> dict[str, Any]:
+        try:
+            return self.manifest.trees.unpack()
+        except ValueError as error:
+            raise corrupt(self.path, str(error)) from error
+
+    def _value(self, name: str) -> Any:
+        if name not in self._skeletons:
+            raise corrupt(self.path, f"it lacks the {name}")
+        skeleton = self._skeletons[name]
         if self._numpy:
             return tree.plain(skeleton, self.tensors, source=self.path)
         return tree.join(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import msgpack
 
 from rollout_cassettes.cassette.key import Key
+from rollout_cassettes.cassette.packed import Packed
 from rollout_cassettes.cassette.tree import Omission
 from rollout_cassettes.errors import CassetteCorruptError, CassetteVersionError
 
@@ -56,10 +57,10 @@ class Manifest:
         entry_point: The intercepted function, as ``module:Qualified.name``.
         versions: Versions of Python, this library, and what the batch came from.
         tensors: Where the tensors are.
-        request: The skeleton of what was asked for.
-        response: The skeleton of what the rollout engine produced.
+        trees: The skeletons ``request`` (what was asked for), ``response`` (what the rollout
+            engine produced) and ``random_state`` (the generators that the live call advanced, as
+            they were after it).
         fingerprint: One SHA-256 (hex) per row of the request; None where requests aren't compared.
-        random_state: The random generators that the live call advanced, as they were after it.
         omissions: The values that could not be stored.
         recorded_at: When the live call ended, ISO 8601, UTC.
         host: The machine that it ran on.
@@ -76,10 +77,8 @@ class Manifest:
     entry_point: str
     versions: dict[str, str]
     tensors: TensorsFile
-    request: Any
-    response: Any
+    trees: Packed
     fingerprint: list[str] | None
-    random_state: Any
     omissions: list[Omission]
     recorded_at: str
     host: str
@@ -95,6 +94,7 @@ class Manifest:
         """Return the manifest as it is on disk: one msgpack map that starts with its own hash."""
         entries = {entry.name: getattr(self, entry.name) for entry in fields(self)}
         entries["tensors"] = asdict(self.tensors)
+        entries["trees"] = asdict(self.trees)
         entries["omissions"] = [list(omission) for omission in self.omissions]
         head = {"sha256": _NO_DIGEST, "format": FORMAT, "version": VERSION}
         data = msgpack.packb({**head, **entries}, unicode_errors="surrogatepass")
@@ -119,6 +119,7 @@ class Manifest:
         entries = {name: entries[name] for name in entries.keys() - {"format", "version"}}
         try:
             entries["tensors"] = TensorsFile(**entries["tensors"])
+            entries["trees"] = Packed(**entries["trees"])
             entries["omissions"] = [Omission(*omission) for omission in entries["omissions"]]
             return cls(**entries)
         except (KeyError, TypeError) as error:

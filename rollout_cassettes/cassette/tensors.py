@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 import zstandard
 
 from rollout_cassettes.cassette.manifest import TensorsFile, corrupt
+from rollout_cassettes.cassette.memory import refuse_more_than_memory
 from rollout_cassettes.cassette.safetensors_file import SafetensorsFile
 
 if TYPE_CHECKING:
@@ -102,11 +103,10 @@ def _check_size(file: BinaryIO, path: Path, entry: TensorsFile) -> None:
         raise corrupt(path, f"it has {size} bytes, its manifest says {entry.size}")
     if entry.compression is None and entry.raw_size != size:
         raise corrupt(path, f"it has {size} bytes, its manifest says {entry.raw_size}")
-    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if entry.raw_size > memory:
-        raise corrupt(
-            path, f"it claims to hold {entry.raw_size} bytes, more than this machine's memory"
-        )
+    try:
+        refuse_more_than_memory(entry.raw_size)
+    except ValueError as error:
+        raise corrupt(path, str(error)) from error
 
 
 def _check_digest(found: str, path: Path, entry: TensorsFile) -> None:

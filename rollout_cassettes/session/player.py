@@ -249,9 +249,8 @@ class Player(Session):
 
     def _advance_random(self, half: Half, key: Key, interaction: Interaction) -> None:
         """Put the generators where the live call left them, if this is the very step."""
-        states = interaction.manifest.random_state
-        if self._restore_rng and key == interaction.key and half.value in states:
-            random_state.restore(interaction.random_state[half.value])
+        if self._restore_rng and key == interaction.key:
+            random_state.restore(interaction.random_state.get(half.value, {}))
 
 
 def _rows(adapter: Adapter, interaction: Interaction) -> Sequence[Any]:

@@ -156,6 +156,7 @@ class Session(ABC):
 
     def _place_failed(self, call: Call, error: Exception) -> None:
         """Deal with an adapter that can't say where a call belongs."""
+        logger.debug("%s: the adapter can't say where the call belongs", call.point)
         raise error
 
     # ---- answering

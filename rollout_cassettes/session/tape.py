@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rollout_cassettes.adapters import Adapter
-from rollout_cassettes.cassette import Key, Omission
+from rollout_cassettes.cassette import Key
 from rollout_cassettes.cassette.manifest import Manifest, TensorsFile
+from rollout_cassettes.cassette.packed import Packed
 from rollout_cassettes.cassette.tree import Split, split
 from rollout_cassettes.cassette.writer import Writer
 from rollout_cassettes.patching import Answer, Call, Half
@@ -44,6 +45,39 @@ class Asked(NamedTuple):
     random_state: dict[str, Any] = {}  # noqa: RUF012 - never changed
 
 
+class Lived(NamedTuple):
+    """A call that was made live.
+
+    Attributes:
+        asked: The requests that it answers, oldest first.
+        result: What it returned.
+        seconds: How long it took, without the submits before it.
+        random_state: The generators that it advanced.
+    """
+
+    asked: Sequence[Asked]
+    result: Any
+    seconds: float
+    random_state: dict[str, Any]
+
+    def total_seconds(self) -> float:
+        """Return how long the interaction took, submits included."""
+        return self.seconds + sum(each.seconds for each in self.asked)
+
+    def states(self, half: Half) -> dict[str, dict[str, Any]]:
+        """Return the generators that moved, by the half of the interaction that moved them."""
+        submits = {name: state for each in self.asked for name, state in each.random_state.items()}
+        halves = {Half.SUBMIT.value: submits, half.value: self.random_state}
+        return {half: moved for half, moved in halves.items() if moved}
+
+    def fingerprint(self) -> list[str] | None:
+        """Return the fingerprints of all requests' rows; None where they are not compared."""
+        marks = [each.fingerprint for each in self.asked]
+        if not marks or any(mark is None for mark in marks):
+            return None
+        return [row for mark in marks for row in mark or ()]
+
+
 class Tape:
     """What turns live calls into recorded interactions.
 
@@ -66,6 +100,7 @@ class Tape:
         self.recorded: dict[Key, float] = {}
         self.faults: dict[Key, str] = {}
         self.nbytes = 0
+        self._compression = compression
         self._strict = strict
         self._metadata = split(metadata, "metadata", strict=True).skeleton
         self._writer = Writer(path, compression)
@@ -105,37 +140,26 @@ class Tape:
         if key not in self.faults:
             with self._tolerating(key):
                 advanced = RandomState.now().advanced_since(before)
-                asked = own or self._taken(adapter)
-                self._record(adapter, call, key, asked, result, seconds, advanced)
+                lived = Lived(own or self._taken(adapter), result, seconds, advanced)
+                self._write(adapter, call, key, lived)
         return result
 
     def _taken(self, adapter: Adapter) -> list[Asked]:
         with self._lock:
             return self._open_requests.pop(adapter.name, [])
 
-    def _record(
-        self,
-        adapter: Adapter,
-        call: Call,
-        key: Key,
-        asked: Sequence[Asked],
-        result: Any,
-        seconds: float,
-        advanced: dict[str, Any],
-    ) -> None:
-        response = adapter.capture(call, result, [each.value for each in asked])
+    def _write(self, adapter: Adapter, call: Call, key: Key, lived: Lived) -> None:
+        response = adapter.capture(call, lived.result, [each.value for each in lived.asked])
         parts = split(response, "response", strict=self._strict)
-        submitted = {name: state for each in asked for name, state in each.random_state.items()}
-        halves = {Half.SUBMIT.value: submitted, call.point.half.value: advanced}
-        states = split({half: moved for half, moved in halves.items() if moved}, "random_state")
-        omissions = [o for part in (*(each.parts for each in asked), parts) for o in part.omissions]
-        data = {
-            name: t
-            for part in (*(a.parts for a in asked), parts, states)
-            for name, t in part.tensors.items()
+        states = split(lived.states(call.point.half), "random_state")
+        requests = [each.parts.skeleton for each in lived.asked]
+        skeletons = {
+            "request": requests[0] if call.point.half is Half.WHOLE else requests,
+            "response": parts.skeleton,
+            "random_state": states.skeleton,
         }
-        seconds += sum(each.seconds for each in asked)
-        requests = [each.parts.skeleton for each in asked]
+        every = [*(each.parts for each in lived.asked), parts, states]
+        omissions = [omission for part in every for omission in part.omissions]
 
         def manifest(entry: TensorsFile) -> Manifest:
             return Manifest(
@@ -148,22 +172,21 @@ class Tape:
                 entry_point=str(call.point),
                 versions=_versions(adapter.distributions),
                 tensors=entry,
-                request=requests[0] if call.point.half is Half.WHOLE else requests,
-                response=parts.skeleton,
-                fingerprint=_joined_fingerprint(asked),
-                random_state=states.skeleton,
+                trees=Packed.pack(skeletons, self._compression),
+                fingerprint=lived.fingerprint(),
                 omissions=omissions,
                 recorded_at=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
                 host=platform.node(),
-                seconds=seconds,
+                seconds=lived.total_seconds(),
                 metadata=self._metadata,
             )
 
+        data = {name: tensor for part in every for name, tensor in part.tensors.items()}
         with self._lock:
             written = self._writer.write(key, data, manifest)
-            self.recorded[key] = seconds
+            self.recorded[key] = written.seconds
             self.nbytes += written.tensors.size
-        _report(key, self.path, written, omissions)
+        _report(key, self.path, written)
 
     @contextmanager
     def _tolerating(self, key: Key) -> Iterator[None]:
@@ -187,16 +210,9 @@ def _asked(adapter: Adapter, call: Call, *path: object) -> Asked:
     return Asked(value, parts._replace(tensors=copies), marks)
 
 
-def _joined_fingerprint(asked: Sequence[Asked]) -> list[str] | None:
-    marks = [each.fingerprint for each in asked]
-    if not marks or any(mark is None for mark in marks):
-        return None
-    return [row for mark in marks for row in mark or ()]
-
-
-def _report(key: Key, path: Path, manifest: Manifest, omissions: Sequence[Omission]) -> None:
+def _report(key: Key, path: Path, manifest: Manifest) -> None:
     logger.info("recorded %s in %s: %d bytes of tensors", key, path, manifest.tensors.size)
-    for omission in omissions:
+    for omission in manifest.omissions:
         logger.warning(
             "%s was recorded without %s, a %s: %s. It can't be replayed until the type is taught "
             "with rollout_cassettes.register_codec and the step is recorded again.",
