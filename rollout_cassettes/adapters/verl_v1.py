@@ -68,12 +68,12 @@ class VerlV1(Adapter):
         Raises:
             CassetteError: If the trainer is in one of verl's asynchronous modes.
         """
-        if call.point.half is Half.SUBMIT:
-            trainer = call.args[0]
-            _refuse_async(trainer.trainer_mode)
-            return Place(trainer.global_steps)
-        if _argument(call, "partition_id", 2) != "train":
+        if call.point.half is Half.SAMPLE and _argument(call, "partition_id", 2) != "train":
             return None
+        owner = call.args[0]  # the trainer, or its replay buffer
+        _refuse_async(owner.trainer_mode)
+        if call.point.half is Half.SUBMIT:
+            return Place(owner.global_steps)
         return Place(_argument(call, "global_steps", 1))
 
     def request(self, call: Call) -> dict[str, Any]:
