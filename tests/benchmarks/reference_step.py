@@ -92,9 +92,7 @@ def as_dataproto(step: ReferenceStep):
 
     prompts = left(step.prompts, PROMPT_SLOTS, PAD, torch.int64)
     responses = right(step.responses, RESPONSE_SLOTS, PAD, torch.int64)
-    prompt_mask = left(
-        [torch.ones_like(row) for row in step.prompts], PROMPT_SLOTS, 0, torch.int64
-    )
+    prompt_mask = left([torch.ones_like(row) for row in step.prompts], PROMPT_SLOTS, 0, torch.int64)
     response_mask = right(
         [torch.ones_like(row) for row in step.responses], RESPONSE_SLOTS, 0, torch.int64
     )

@@ -207,7 +207,7 @@ def test_changed_prompts_can_be_let_pass(train, recording):
 
 def test_repeat_gives_the_nearest_step(train, recording):
     """With only step 2 recorded, steps 1 (the nearest is later) and 3 (earlier) get it too."""
-    live, path = recording
+    _live, path = recording
     with rc.replay(mode="repeat", path=path) as session:
         again = train(steps=5)
     assert session.played == [1, 2, 3, 4, 5]
