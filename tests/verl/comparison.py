@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-CLOCKED = ("timing_s/", "timing_per_token_ms/", "perf/")
+CLOCKED = ("timing_s/", "timing_per_token_ms/", "perf/", "actor/perf/")
 
 
 def assert_equal_trainings(first, second):

@@ -4,35 +4,16 @@ from __future__ import annotations
 
 import copy
 import hashlib
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
 import transfer_queue as tq
 from tensordict import TensorDict
 from transformers import AutoModelForCausalLM
 
+from tests.verl.actor_batch import ActorBatch, read_rows
+
 CLIP_RATIO = 0.2
-
-
-@dataclass(frozen=True)
-class ActorBatch:
-    """What one `update_actor` was called with.
-
-    Attributes:
-        keys: The rows' keys in TransferQueue, in the order of training.
-        tags: The rows' tags.
-        partition_id: The partition that they are in.
-        extra_info: What travelled with the batch.
-        fields: Every field of every row, as lists of tensors or objects.
-    """
-
-    keys: list[str]
-    tags: list[dict[str, Any]]
-    partition_id: str
-    extra_info: dict[str, Any]
-    fields: dict[str, list[Any]]
 
 
 class LocalActor:
@@ -75,7 +56,7 @@ class LocalActor:
 
     def compute_log_prob(self, batch):
         """Put `log_probs` and `entropy` of every token beside the rows, as verl's worker does."""
-        rows = _read(batch, "input_ids")["input_ids"]
+        rows = read_rows(batch, "input_ids")["input_ids"]
         with torch.no_grad():
             scored = [self._score(ids) for ids in rows]
         log_probs, entropy = zip(*scored, strict=True)
@@ -88,16 +69,8 @@ class LocalActor:
 
     def update_actor(self, batch):
         """Take one clipped policy-gradient step per mini-batch; remember the batch."""
-        fields = _read(batch)
-        self.batches.append(
-            ActorBatch(
-                keys=list(batch.keys),
-                tags=copy.deepcopy(batch.tags),
-                partition_id=batch.partition_id,
-                extra_info=copy.deepcopy(batch.extra_info),
-                fields=copy.deepcopy(fields),
-            )
-        )
+        fields = read_rows(batch)
+        self.batches.append(ActorBatch.of(batch))
         size = batch.extra_info["mini_batch_size"]
         metrics = {"pg_loss": [], "grad_norm": [], "mfu": [0.0], "lr": [self._learning_rate]}
         for start in range(0, len(batch.keys), size):
@@ -159,18 +132,6 @@ class LocalActor:
         ratio = (log_probs - old_log_probs).exp()
         clipped = ratio.clamp(1 - CLIP_RATIO, 1 + CLIP_RATIO)
         return -(torch.minimum(advantages * ratio, advantages * clipped) * mask).sum()
-
-
-def _read(batch, *names):
-    """Give fields of a batch in TransferQueue as lists of rows; all fields if none is named."""
-    data = tq.kv_batch_get(
-        keys=batch.keys, partition_id=batch.partition_id, select_fields=list(names) or None
-    )
-    return {name: _rows(data.get(name)) for name in data.keys()}  # noqa: SIM118
-
-
-def _rows(column):
-    return list(column.unbind()) if isinstance(column, torch.Tensor) else column.tolist()
 
 
 def _jagged(rows):

@@ -22,8 +22,9 @@ from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 
 from rollout_cassettes.demo.config import compose_config
 from tests.verl import agent_loops  # noqa: F401 - registers them
+from tests.verl.actor_batch import ActorBatch
 from tests.verl.event_loop import LocalHandle
-from tests.verl.local_actor import ActorBatch, LocalActor
+from tests.verl.local_actor import LocalActor
 from tests.verl.local_llm import LocalLLM, Requests
 from tests.verl.overrides import NO_VALIDATION
 from tests.verl.undecorated import undecorated
