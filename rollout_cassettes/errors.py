@@ -12,6 +12,7 @@ __all__ = [
     "CassetteInUseError",
     "CassetteNotFoundError",
     "CassetteVersionError",
+    "CassetteWriteError",
     "EntryPointNotFoundError",
     "RequestMismatchError",
     "StepExistsError",
@@ -88,6 +89,20 @@ class CassetteInUseError(CassetteError):
     path: Path
 
 
+class CassetteWriteError(CassetteError):
+    """The cassette can't be written to: a full disk, a directory without permission.
+
+    Attributes:
+        path: The cassette's directory.
+        step: The step that was to be written; None where it failed before the first one.
+        phase: Its phase; None where it failed before the first step.
+    """
+
+    path: Path
+    step: int | None
+    phase: str | None
+
+
 class StepNotRecordedError(CassetteError):
     """A replay was asked for a step that the cassette lacks: a miss.
 
@@ -126,7 +141,7 @@ class RequestMismatchError(CassetteError):
         step: The step asked for.
         phase: The phase asked for.
         row: The first row that differs, counted from 0; None where the number of rows differs.
-        field: The field that differs; None where the number of rows differs.
+        field: The field of the row that differs; None where the number of rows differs.
         recorded: The recorded value, or the recorded number of rows.
         live: The live value, or the live number of rows.
     """
@@ -186,6 +201,14 @@ def shorten(value: object, width: int = 120) -> str:
     """Return ``repr(value)``, cut to ``width`` characters."""
     text = repr(value)
     return text if len(text) <= width else text[: width - 1] + "…"
+
+
+def named_steps(steps: Iterable[int]) -> str:
+    """Name steps in a sentence: ``step 7``, ``steps 1-3, 7``, ``no steps``."""
+    chosen = set(steps)
+    if not chosen:
+        return "no steps"
+    return f"step {next(iter(chosen))}" if len(chosen) == 1 else f"steps {spans(chosen)}"
 
 
 def spans(steps: Iterable[int]) -> str:

@@ -48,7 +48,7 @@ class Adapter(ABC):
         name: Names the adapter in manifests and messages.
         step_kind: What its steps count, such as ``"trainer step"``.
         entry_points: What to intercept.
-        distributions: The packages whose versions belong into the manifest.
+        distributions: The packages whose versions belong in the manifest.
     """
 
     name: str

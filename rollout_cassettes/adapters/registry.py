@@ -1,4 +1,4 @@
-"""The adapters that a session uses when it names none."""
+"""The adapters that a session uses when it names none, and the names that are taken."""
 
 from __future__ import annotations
 
@@ -6,21 +6,25 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rollout_cassettes.adapters.adapter import Adapter
-    from rollout_cassettes.patching import EntryPoint
 
 _adapters: dict[str, Adapter] = {}
-_marked: dict[EntryPoint, Adapter] = {}
+_names: dict[str, frozenset[str]] = {}
 
 
-def register(adapter: Adapter, *marked: EntryPoint) -> None:
-    """Make an adapter known.
+def register(adapter: Adapter) -> None:
+    """Make an adapter known; one of the same name and entry points takes the earlier one's place.
 
-    Args:
-        adapter: The adapter.
-        marked: Entry points of it that need no patching, since a decorator wrapped them for good.
+    Raises:
+        ValueError: If its name is taken by an adapter with other entry points, or another adapter
+            has one of its entry points.
     """
+    targets = frozenset(point.target for point in adapter.entry_points)
+    for other in _adapters.values():
+        shared = targets.intersection(point.target for point in other.entry_points)
+        if shared and other.name != adapter.name:
+            raise ValueError(f"the adapter {other.name!r} intercepts {sorted(shared)} already")
+    claim(adapter.name, targets)
     _adapters[adapter.name] = adapter
-    _marked.update(dict.fromkeys(marked, adapter))
 
 
 def registered() -> dict[str, Adapter]:
@@ -28,6 +32,14 @@ def registered() -> dict[str, Adapter]:
     return dict(_adapters)
 
 
-def marked(point: EntryPoint) -> Adapter | None:
-    """Return the adapter of an entry point that a decorator wrapped; None if none did."""
-    return _marked.get(point)
+def claim(name: str, targets: frozenset[str]) -> None:
+    """Let a name stand for these functions: recordings are told apart by their adapter's name.
+
+    Raises:
+        ValueError: If it stands for others already.
+    """
+    if _names.setdefault(name, targets) != targets:
+        raise ValueError(
+            f"the name {name!r} is taken by the adapter of {sorted(_names[name])}: give the "
+            f"adapter of {sorted(targets)} another name="
+        )

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from rollout_cassettes.cassette import tensors as tensors_file
 from rollout_cassettes.cassette import tree
+from rollout_cassettes.cassette.damage import damaged
 from rollout_cassettes.cassette.key import Key
-from rollout_cassettes.cassette.manifest import SUFFIX, Manifest, corrupt
+from rollout_cassettes.cassette.manifest import SUFFIX, Manifest
 
 if TYPE_CHECKING:
     import torch
@@ -72,17 +73,7 @@ class Interaction:
             CassetteCorruptError: If the manifest is damaged or belongs to another step.
             CassetteVersionError: If it is written in a newer format.
         """
-        try:
-            data = self.path.read_bytes()
-        except FileNotFoundError as error:
-            raise corrupt(self.path, "the file is gone since the cassette was opened") from error
-        manifest = Manifest.from_bytes(data, self.path)
-        if manifest.key != self.key:
-            raise corrupt(self.path, f"it is the manifest of {manifest.key}, renamed")
-        expected = tensors_file.SUFFIXES.get(manifest.tensors.compression)
-        if expected is None or manifest.tensors.file != self.key.stem + expected:
-            raise corrupt(self.path, f"it names the tensors file {manifest.tensors.file!r}")
-        return manifest
+        return self._read_manifest()
 
     @cached_property
     def request(self) -> Any:
@@ -116,7 +107,8 @@ class Interaction:
         Raises:
             CassetteCorruptError: If the file is damaged, altered or missing.
         """
-        return tensors_file.read(self._tensors_path, self.manifest.tensors)
+        entry = self.manifest.tensors
+        return tensors_file.read(self.path.with_name(entry.file), entry)
 
     @property
     def nbytes(self) -> int:
@@ -130,22 +122,32 @@ class Interaction:
             CassetteCorruptError: If a file is damaged, altered or missing.
             CassetteVersionError: If it is written in a newer format.
         """
-        tensors_file.verify(self._tensors_path, self.manifest.tensors)
+        entry = self._read_manifest().tensors
+        tensors_file.verify(self.path.with_name(entry.file), entry)
 
-    @property
-    def _tensors_path(self) -> Path:
-        return self.path.with_name(self.manifest.tensors.file)
+    def _read_manifest(self) -> Manifest:
+        try:
+            data = self.path.read_bytes()
+        except FileNotFoundError as error:
+            raise damaged(self.path, "the file is gone since the cassette was opened") from error
+        manifest = Manifest.from_bytes(data, self.path)
+        if manifest.key != self.key:
+            raise damaged(self.path, f"it is the manifest of {manifest.key}, renamed")
+        expected = tensors_file.SUFFIXES.get(manifest.tensors.compression)
+        if expected is None or manifest.tensors.file != self.key.stem + expected:
+            raise damaged(self.path, f"it names the tensors file {manifest.tensors.file!r}")
+        return manifest
 
     @cached_property
     def _skeletons(self) -> dict[str, Any]:
         try:
             return self.manifest.trees.unpack()
         except ValueError as error:
-            raise corrupt(self.path, str(error)) from error
+            raise damaged(self.path, str(error)) from error
 
     def _value(self, name: str) -> Any:
         if name not in self._skeletons:
-            raise corrupt(self.path, f"it lacks the {name}")
+            raise damaged(self.path, f"it lacks the {name}")
         skeleton = self._skeletons[name]
         if self._numpy:
             return tree.plain(skeleton, self.tensors, source=self.path)

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import operator
 import re
 from dataclasses import dataclass
 
 TRAIN = "train"
 
-_PHASE = re.compile(r"(?!rank\d)[a-z][a-z0-9_-]*")
-_RANK = re.compile(r"rank([1-9]\d*)")
+_PHASE = re.compile(r"(?!rank[0-9])[a-z][a-z0-9_-]*")
+_RANK = re.compile(r"rank([0-9]{1,18})")
+_LIMIT = 10**18
+"""Steps, indices and ranks are smaller than this, so that their digits fit every reader's integers."""
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Key:
-    """The place of one interaction in a cassette; keys sort in the order of a run.
+    """The place of one interaction in a cassette.
+
+    Keys sort by step, and within a step the training rollouts come before those of other phases.
 
     Attributes:
         step: The step it belongs to, 0 or more; what is counted is the manifest's ``step_kind``.
@@ -27,6 +32,10 @@ class Key:
     index: int = 0
     rank: int = 0
 
+    def __post_init__(self) -> None:
+        for name in ("step", "index", "rank"):  # a trainer may count with numpy's integers
+            object.__setattr__(self, name, operator.index(getattr(self, name)))
+
     @property
     def stem(self) -> str:
         """The file name without its suffixes; what has its default value is left out.
@@ -34,8 +43,8 @@ class Key:
         Raises:
             ValueError: If the step, phase, index or rank can't be part of a file name.
         """
-        if min(self.step, self.index, self.rank) < 0:
-            raise ValueError(f"step, index and rank must be 0 or more, got {self!r}")
+        if not all(0 <= number < _LIMIT for number in (self.step, self.index, self.rank)):
+            raise ValueError(f"step, index and rank must be from 0 to {_LIMIT - 1}, got {self!r}")
         if not _PHASE.fullmatch(self.phase):
             raise ValueError(f"a phase is a lower-case word such as 'train', got {self.phase!r}")
         parts = [f"step-{self.step:06d}"]
@@ -65,6 +74,13 @@ class Key:
                 return None
         key = cls(int(head.removeprefix("step-")), phase, index, rank)
         return key if key.stem == stem else None
+
+    def __lt__(self, other: Key) -> bool:
+        return self._order < other._order
+
+    @property
+    def _order(self) -> tuple[int, bool, str, int, int]:
+        return self.step, self.phase != TRAIN, self.phase, self.index, self.rank
 
     def __str__(self) -> str:
         text = f"step {self.step}"

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import msgpack
 
+from rollout_cassettes.cassette import schema
+from rollout_cassettes.cassette.damage import damaged
 from rollout_cassettes.cassette.key import Key
-from rollout_cassettes.cassette.packed import Packed
+from rollout_cassettes.cassette.packed import Packed, unpack_map
 from rollout_cassettes.cassette.tree import Omission
-from rollout_cassettes.errors import CassetteCorruptError, CassetteVersionError
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from rollout_cassettes.errors import CassetteVersionError
 
 FORMAT = "rollout_cassettes"
 VERSION = 1
@@ -112,30 +112,18 @@ class Manifest:
             CassetteCorruptError: If the bytes are not a whole, unaltered manifest.
             CassetteVersionError: If it was written by a newer version of the format.
         """
-        entries = _unpack(data, path)
-        _check_version(entries, path)
-        if entries.pop("sha256", None) != hashlib.sha256(_with_digest(data, _NO_DIGEST)).digest():
-            raise corrupt(path, "its contents are not what was written (SHA-256 differs)")
-        entries = {name: entries[name] for name in entries.keys() - {"format", "version"}}
         try:
-            entries["tensors"] = TensorsFile(**entries["tensors"])
-            entries["trees"] = Packed(**entries["trees"])
+            entries = unpack_map(data)
+            if entries.pop("format", None) != FORMAT:
+                raise ValueError("it belongs to something else")  # noqa: TRY301 - reported below
+            _check_digest(entries.pop("sha256", None), data)
+            _check_version(entries.pop("version", None), path)
+            entries["tensors"] = schema.build(TensorsFile, entries["tensors"])
+            entries["trees"] = schema.build(Packed, entries["trees"])
             entries["omissions"] = [Omission(*omission) for omission in entries["omissions"]]
-            return cls(**entries)
-        except (KeyError, TypeError) as error:
-            raise corrupt(path, f"it lacks what a manifest holds ({error})") from error
-
-
-def corrupt(path: Path, what: str) -> CassetteCorruptError:
-    """Return the error for a file that can't be trusted."""
-    return CassetteCorruptError(
-        f"{path} is damaged: {what}.",
-        fixes=[
-            "Fetch the cassette again from where it came (git checkout, git lfs pull).",
-            "Delete the files of this step and record it again.",
-        ],
-        path=path,
-    )
+            return schema.build(cls, entries)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise damaged(path, f"it is no whole manifest ({error})") from error
 
 
 def _with_digest(data: bytes, digest: bytes) -> bytes:
@@ -144,26 +132,20 @@ def _with_digest(data: bytes, digest: bytes) -> bytes:
     return data[:start] + digest + data[start + len(digest) :]
 
 
-def _unpack(data: bytes, path: Path) -> dict[str, Any]:
-    try:
-        entries = msgpack.unpackb(data, strict_map_key=False, unicode_errors="surrogatepass")
-    except (ValueError, msgpack.UnpackException) as error:
-        raise corrupt(path, f"it is not a whole msgpack file ({error})") from error
-    if not isinstance(entries, dict) or entries.get("format") != FORMAT:
-        raise corrupt(path, "it is not the manifest of a cassette")
-    return entries
+def _check_digest(digest: Any, data: bytes) -> None:
+    if digest != hashlib.sha256(_with_digest(data, _NO_DIGEST)).digest():
+        raise ValueError("its contents are not what was written: SHA-256 differs")
 
 
-def _check_version(entries: dict[str, Any], path: Path) -> None:
-    found = entries.get("version")
-    if not isinstance(found, int):
-        raise corrupt(path, f"its format version is {found!r}")
-    if found > VERSION:
+def _check_version(version: Any, path: Path) -> None:
+    if type(version) is not int or version < 1:
+        raise ValueError(f"its format version is {version!r}")
+    if version > VERSION:
         raise CassetteVersionError(
-            f"{path} is written in version {found} of the cassette format; this version of "
+            f"{path} is written in version {version} of the cassette format; this version of "
             f"rollout_cassettes reads up to version {VERSION}.",
             fixes=["Upgrade: pip install --upgrade rollout_cassettes"],
             path=path,
-            found=found,
+            found=version,
             known=VERSION,
         )

@@ -50,16 +50,30 @@ class Packed:
         raw = self.data if self.compression is None else self._decompress()
         if len(raw) != self.raw_size:
             raise ValueError(f"{len(raw)} bytes of skeletons, not {self.raw_size}")
-        skeletons = msgpack.unpackb(raw, strict_map_key=False, unicode_errors="surrogatepass")
-        if not isinstance(skeletons, dict):
-            raise ValueError("the skeletons are no map")  # noqa: TRY004 - it is damage all the same
-        return skeletons
+        return unpack_map(raw)
 
     def _decompress(self) -> bytes:
+        if self.compression != "zstd":
+            raise ValueError(f"its skeletons are compressed with {self.compression!r}")
         refuse_more_than_memory(self.raw_size)
-        if zstandard.get_frame_parameters(self.data).content_size != self.raw_size:
-            raise ValueError(f"the skeletons do not decompress to {self.raw_size} bytes")
         try:
+            if zstandard.get_frame_parameters(self.data).content_size != self.raw_size:
+                raise ValueError(f"the skeletons do not decompress to {self.raw_size} bytes")
             return zstandard.ZstdDecompressor().decompress(self.data)
         except zstandard.ZstdError as error:
             raise ValueError(str(error)) from error
+
+
+def unpack_map(data: bytes) -> dict[str, Any]:
+    """Return the msgpack map that these bytes are.
+
+    Raises:
+        ValueError: If they are anything else.
+    """
+    try:
+        value = msgpack.unpackb(data, strict_map_key=False, unicode_errors="surrogatepass")
+    except (TypeError, msgpack.UnpackException) as error:  # a map as the key of a map; cut short
+        raise ValueError(f"not a whole msgpack map: {error}") from error
+    if not isinstance(value, dict):
+        raise ValueError("not a msgpack map")  # noqa: TRY004 - it is damage all the same
+    return value

@@ -9,9 +9,15 @@ from typing import TYPE_CHECKING, BinaryIO, cast
 
 import zstandard
 
-from rollout_cassettes.cassette.manifest import TensorsFile, corrupt
+from rollout_cassettes.cassette.damage import damaged
+from rollout_cassettes.cassette.manifest import TensorsFile
 from rollout_cassettes.cassette.memory import refuse_more_than_memory
-from rollout_cassettes.cassette.safetensors_file import SafetensorsFile
+from rollout_cassettes.cassette.safetensors_file import (
+    DTYPES,
+    RawTensor,
+    SafetensorsFile,
+    to_bytes,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -26,13 +32,12 @@ WINDOW_LOG = 27
 """The largest window (2**27 bytes) that the ``zstd`` program decodes without being told to."""
 
 _CHUNK = 1 << 20
+_NAMES = {dtype.torch: name for name, dtype in DTYPES.items()}
 
 
 def encode(tensors: dict[str, torch.Tensor], compression: str | None) -> tuple[bytes, int]:
     """Return the bytes of a tensors file, and the size of the safetensors file in it."""
-    from safetensors.torch import save  # noqa: PLC0415 - reading needs no torch
-
-    raw = save(tensors)
+    raw = to_bytes({name: _raw(tensor) for name, tensor in tensors.items()})
     if compression is None:
         return raw, len(raw)
     return _compressor().compress(raw), len(raw)
@@ -42,7 +47,13 @@ def raw_bytes(tensor: torch.Tensor) -> memoryview:
     """Return the bytes of a contiguous tensor on the CPU, without copying them."""
     import torch  # noqa: PLC0415 - reading needs no torch
 
-    return tensor.flatten().view(torch.uint8).numpy().data
+    flat = tensor.as_strided((tensor.numel(),), (1,))  # one item may be contiguous at any stride
+    return flat.view(torch.uint8).numpy().data
+
+
+def _raw(tensor: torch.Tensor) -> RawTensor:
+    dtype = _NAMES[str(tensor.dtype).removeprefix("torch.")]
+    return RawTensor(dtype, tuple(tensor.shape), raw_bytes(tensor))
 
 
 def _compressor() -> zstandard.ZstdCompressor:
@@ -75,9 +86,9 @@ def read(path: Path, entry: TensorsFile) -> SafetensorsFile:
             buffer = _decompress(file, path, entry) if entry.compression else _map(file)
         return SafetensorsFile(buffer)
     except FileNotFoundError as error:
-        raise corrupt(path, "the file is missing, though its manifest is there") from error
-    except (ValueError, KeyError, TypeError, AttributeError, zstandard.ZstdError) as error:
-        raise corrupt(path, f"it is not a whole tensors file ({error})") from error
+        raise damaged(path, "the file is missing, though its manifest is there") from error
+    except (ValueError, zstandard.ZstdError) as error:
+        raise damaged(path, f"it is not a whole tensors file ({error})") from error
 
 
 def verify(path: Path, entry: TensorsFile) -> None:
@@ -93,25 +104,25 @@ def verify(path: Path, entry: TensorsFile) -> None:
             while chunk := file.read(_CHUNK):
                 digest.update(chunk)
     except FileNotFoundError as error:
-        raise corrupt(path, "the file is missing, though its manifest is there") from error
+        raise damaged(path, "the file is missing, though its manifest is there") from error
     _check_digest(digest.hexdigest(), path, entry)
 
 
 def _check_size(file: BinaryIO, path: Path, entry: TensorsFile) -> None:
     size = os.fstat(file.fileno()).st_size
     if size != entry.size:
-        raise corrupt(path, f"it has {size} bytes, its manifest says {entry.size}")
+        raise damaged(path, f"it has {size} bytes, its manifest says {entry.size}")
     if entry.compression is None and entry.raw_size != size:
-        raise corrupt(path, f"it has {size} bytes, its manifest says {entry.raw_size}")
+        raise damaged(path, f"it has {size} bytes, its manifest says {entry.raw_size}")
     try:
         refuse_more_than_memory(entry.raw_size)
     except ValueError as error:
-        raise corrupt(path, str(error)) from error
+        raise damaged(path, str(error)) from error
 
 
 def _check_digest(found: str, path: Path, entry: TensorsFile) -> None:
     if found != entry.sha256:
-        raise corrupt(path, "its contents are not what was recorded (SHA-256 differs)")
+        raise damaged(path, "its contents are not what was recorded (SHA-256 differs)")
 
 
 def _map(file: BinaryIO) -> mmap.mmap:
@@ -128,7 +139,7 @@ def _decompress(file: BinaryIO, path: Path, entry: TensorsFile) -> bytearray:
         while filled < len(buffer) and (count := stream.readinto(view[filled:])):
             filled += count
         if filled < len(buffer) or stream.read(1):
-            raise corrupt(path, f"it does not decompress to {entry.raw_size} bytes")
+            raise damaged(path, f"it does not decompress to {entry.raw_size} bytes")
     source.read(-1)
     _check_digest(source.digest.hexdigest(), path, entry)
     return buffer

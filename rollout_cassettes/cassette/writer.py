@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
+import logging
 import os
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,7 +23,14 @@ if TYPE_CHECKING:
 
     import torch
 
+logger = logging.getLogger("rollout_cassettes")
+
 _TEMPORARY = ".tmp"
+_UNSUPPORTED = frozenset({errno.EINVAL, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP})
+"""What file systems say to a request that they don't know for directories."""
+
+_NO_LOCKS = _UNSUPPORTED | {errno.EBADF, errno.ENOLCK}
+"""What they say that can't lock a directory, such as NFS (EBADF) and Lustre (ENOSYS)."""
 
 
 class Writer:
@@ -41,7 +52,7 @@ class Writer:
     def __init__(self, path: Path, compression: str | None = "zstd") -> None:
         self.path = path
         self.compression = compression
-        path.mkdir(parents=True, exist_ok=True)
+        _make(path)
         self._directory = os.open(path, os.O_RDONLY)
         try:
             self._lock()
@@ -75,14 +86,22 @@ class Writer:
             raw_size=raw_size,
         )
         written = manifest(entry)
-        self._remove(key)
-        self._commit(entry.file, encoded)
-        self._commit(key.stem + SUFFIX, written.to_bytes())
+        with (
+            self._prepared(entry.file, encoded) as tensors_file,
+            self._prepared(key.stem + SUFFIX, written.to_bytes()) as manifest_file,
+        ):
+            self._remove(key)
+            tensors_file.replace(self.path / entry.file)
+            _sync(self._directory)
+            manifest_file.replace(self.path / (key.stem + SUFFIX))
+            _sync(self._directory)
         return written
 
     def close(self) -> None:
         """Give the directory free for other writers."""
         if self._directory >= 0:
+            with suppress(OSError):  # a file system without locks
+                fcntl.flock(self._directory, fcntl.LOCK_UN)  # forked processes have copies
             os.close(self._directory)
             self._directory = -1
 
@@ -98,26 +117,58 @@ class Writer:
                 ],
                 path=self.path,
             ) from error
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            logger.warning(
+                "%s can't be locked, its file system doesn't do that (%s): make sure that nothing "
+                "else records into it",
+                self.path,
+                error.strerror,
+            )
 
     def _clear_leftovers(self) -> None:
         for leftover in self.path.glob(f".step-*{_TEMPORARY}"):
             leftover.unlink(missing_ok=True)
 
-    def _remove(self, key: Key) -> None:
-        """Take an interaction away: first its manifest, so that it is never there in part."""
-        for suffix in (SUFFIX, *tensors.SUFFIXES.values()):
-            (self.path / (key.stem + suffix)).unlink(missing_ok=True)
-        os.fsync(self._directory)
-
-    def _commit(self, name: str, data: bytes) -> None:
-        """Write a file under a temporary name, and rename it when it is safely on the disk."""
+    @contextmanager
+    def _prepared(self, name: str, data: bytes) -> Iterator[Path]:
+        """Bring a file safely to the disk under a temporary name; take away what is left of it."""
         temporary = self.path / f".{name}.{secrets.token_hex(4)}{_TEMPORARY}"
         try:
             with temporary.open("xb") as file:
                 file.write(data)
                 file.flush()
                 os.fsync(file.fileno())
-            temporary.replace(self.path / name)
+            yield temporary
         finally:
             temporary.unlink(missing_ok=True)
-        os.fsync(self._directory)
+
+    def _remove(self, key: Key) -> None:
+        """Take an interaction away: first its manifest, so that it is never there in part."""
+        for suffix in (SUFFIX, *tensors.SUFFIXES.values()):
+            with suppress(FileNotFoundError):
+                (self.path / (key.stem + suffix)).unlink()
+                _sync(self._directory)
+
+
+def _make(path: Path) -> None:
+    """Make a directory that survives a crash of the machine: with its entry in its parent."""
+    missing = [directory for directory in (path, *path.parents) if not directory.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    for made in missing:
+        with suppress(PermissionError):  # it may be writable, and not readable
+            parent = os.open(made.parent, os.O_RDONLY)
+            try:
+                _sync(parent)
+            finally:
+                os.close(parent)
+
+
+def _sync(directory: int) -> None:
+    """Bring what was made, renamed and removed in a directory to the disk."""
+    try:
+        os.fsync(directory)
+    except OSError as error:
+        if error.errno not in _UNSUPPORTED:
+            raise

@@ -13,6 +13,7 @@ from rollout_cassettes.cassette import Key
 from rollout_cassettes.cassette.tensors import raw_bytes
 from rollout_cassettes.cassette.tree import split
 from rollout_cassettes.errors import RequestMismatchError, shorten
+from rollout_cassettes.session.difference import describe
 
 Rows = Sequence[Mapping[str, Any]]
 
@@ -32,24 +33,33 @@ def digest(value: Any) -> str:
     return state.hexdigest()
 
 
-def mismatch(path: Path, key: Key, recorded: Rows, live: Rows) -> RequestMismatchError:
-    """Return the error for a live request that is not the recorded one.
+def mismatch(path: Path, key: Key, recorded: Rows, live: Rows) -> RequestMismatchError | None:
+    """Return the error for a live request that is not the recorded one; None if it is.
 
     Args:
         path: The cassette's directory.
-        key: The interaction that was asked for.
+        key: The interaction that would have been played.
         recorded: The recorded rows.
         live: The live rows.
     """
-    row, field, was, now = difference(recorded, live)
-    where = "the number of rows" if row is None else f"row {row}, field {field!r}"
+    row, field = _first_difference(recorded, live)
+    was: Any
+    now: Any
+    if len(recorded) != len(live):
+        row, field, was, now = None, None, len(recorded), len(live)
+        where = f"it had {was} {'row' if was == 1 else 'rows'}, and has {now} now"
+    elif row is not None and field is not None:
+        was, now = recorded[row].get(field), live[row].get(field)
+        told = _told(recorded[row], live[row], field)
+        where = f"row {row}, field {field!r}{'' if told.startswith('[') else ' '}{told}"
+    else:
+        return None
     return RequestMismatchError(
-        f"The request for {key} is not the one recorded in {path}: {where} was "
-        f"{shorten(was)}, and is now {shorten(now)}.",
+        f"The live request is not the one recorded for {key} in {path}: {where}.",
         fixes=[
-            "Give the trainer the data, the seed and the batch size of the recorded run.",
-            'Record again what changed: record(..., on_existing="overwrite").',
-            'Replay all the same: replay(..., on_mismatch="warn").',
+            "Run with what the recorded run had: the same data, seed, batch size and code.",
+            f"Record it again: record({key.step}, path={str(path)!r}, on_existing='overwrite').",
+            "Replay the recording all the same: replay(..., on_mismatch='warn').",
         ],
         path=path,
         step=key.step,
@@ -61,12 +71,18 @@ def mismatch(path: Path, key: Key, recorded: Rows, live: Rows) -> RequestMismatc
     )
 
 
-def difference(recorded: Rows, live: Rows) -> tuple[int | None, str | None, Any, Any]:
-    """Return the first row and field that differ, and both values; row None for the row count."""
-    if len(recorded) != len(live):
-        return None, None, len(recorded), len(live)
-    for row, (was, now) in enumerate(zip(recorded, live, strict=True)):
+def _told(recorded: Mapping[str, Any], live: Mapping[str, Any], field: str) -> str:
+    if field not in recorded:
+        return f"was absent, and is now {shorten(live[field])}"
+    if field not in live:
+        return f"was {shorten(recorded[field])}, and is now absent"
+    return describe(recorded[field], live[field])
+
+
+def _first_difference(recorded: Rows, live: Rows) -> tuple[int | None, str | None]:
+    """Return the first row and field that differ; None for both where the rows do not."""
+    for row, (was, now) in enumerate(zip(recorded, live, strict=False)):
         for field in [*was, *(name for name in now if name not in was)]:
             if field not in was or field not in now or digest(was[field]) != digest(now[field]):
-                return row, field, was.get(field), now.get(field)
-    raise AssertionError("the requests have different fingerprints and equal rows")
+                return row, field
+    return None, None

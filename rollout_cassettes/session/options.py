@@ -4,58 +4,131 @@ from __future__ import annotations
 
 import difflib
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from rollout_cassettes.adapters import Adapter
+from rollout_cassettes.errors import shorten
+
+if TYPE_CHECKING:
+    import torch
 
 PATH_VARIABLE = "ROLLOUT_CASSETTES_PATH"
 DEFAULT_PATH = "cassettes/default"
 
-MODES = ("cache", "repeat")
-ON_EXISTING = ("error", "skip", "overwrite")
-ON_UNSTORABLE = ("warn", "error")
-ON_MISS = ("error", "generate", "record")
-ON_MISMATCH = ("error", "warn")
-ON_UNPLAYED = ("ignore", "warn", "error")
-RECORD_MODES = ("once", "none", "new_steps", "all", "rewrite")
+Mode = Literal["cache", "repeat"]
+OnExisting = Literal["error", "skip", "overwrite"]
+OnUnstorable = Literal["warn", "error"]
+OnMiss = Literal["error", "generate", "record"]
+OnMismatch = Literal["error", "warn"]
+OnUnplayed = Literal["ignore", "warn", "error"]
+RecordMode = Literal["once", "none", "new_steps", "all", "rewrite"]
+Compression = Literal["zstd"] | None
+
+T = TypeVar("T")
+
+_PLAIN = (type(None), bool, int, float, str)
+_INTEGERS = range(-(2**63), 2**64)
 
 
-def word(name: str, value: Any, known: tuple[str, ...]) -> str:
-    """Return an option's value if it is one of the known words.
+def word(name: str, value: T, words: Any) -> T:
+    """Return an option's value if it is one of the words of a ``Literal``.
 
     Raises:
         ValueError: If it isn't; the message lists the known words.
     """
-    if value in known:
-        return str(value)
+    known = get_args(words)
+    if isinstance(value, str) and value in known:
+        return value
     close = difflib.get_close_matches(str(value), known, n=1)
     hint = f" (did you mean {close[0]!r}?)" if close else ""
-    words = ", ".join(repr(each) for each in known)
-    raise ValueError(f"{name} is one of {words}; got {value!r}{hint}")
+    raise ValueError(f"{name} is one of {', '.join(map(repr, known))}; got {value!r}{hint}")
 
 
-def compression(value: Any) -> str | None:
+def compression(value: Compression) -> Compression:
     """Return a known compression.
 
     Raises:
         ValueError: If it is neither ``"zstd"`` nor None.
     """
-    if value is None or value == "zstd":
-        return None if value is None else "zstd"
-    raise ValueError(f"compression is 'zstd' or None; got {value!r}")
+    if value not in ("zstd", None):
+        raise ValueError(f"compression is 'zstd' or None; got {value!r}")
+    return value
+
+
+def truth(name: str, value: object) -> bool:
+    """Return an option's value if it is True or False.
+
+    Raises:
+        TypeError: If it isn't: a word would count as True, ``"no"`` too.
+    """
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} is True or False; got {value!r}")
+    return value
 
 
 def cassette_path(path: str | os.PathLike[str] | None) -> Path:
     """Return where the cassette is: as given, else from the environment, else the default.
 
+    The path is absolute, since a training may change the working directory, as Hydra does.
+
     Raises:
         TypeError: If the path is not a path.
+        ValueError: If it is empty.
     """
     if path is None:
         path = os.environ.get(PATH_VARIABLE) or DEFAULT_PATH
-    return Path(path).expanduser()
+    if not os.fspath(path):
+        raise ValueError("path is empty: leave it out for the default")
+    return Path(path).expanduser().absolute()
+
+
+def device(value: str | torch.device | None) -> torch.device | None:
+    """Return the device that is meant.
+
+    Raises:
+        ValueError: If torch knows no such device, or this machine has none.
+    """
+    if value is None:
+        return None
+    import torch  # noqa: PLC0415 - only where a device is asked for
+
+    try:
+        found = torch.device(value)
+    except RuntimeError as error:
+        raise ValueError(f"device is one that torch knows; got {value!r} ({error})") from error
+    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
+        count = torch.cuda.device_count()
+        raise ValueError(f"device={value!r} is not on this machine: it has {count} CUDA devices")
+    return found
+
+
+def metadata(given: Any) -> dict[str, Any]:
+    """Return a copy of metadata that consists of plain values.
+
+    Raises:
+        TypeError: If it isn't a mapping, or a value is not plain; the message says where.
+    """
+    if given is None:
+        return {}
+    if not isinstance(given, Mapping) or not all(type(name) is str for name in given):
+        raise TypeError(f"metadata is a mapping from names to plain values; got {shorten(given)}")
+    return {name: _plain(value, "metadata", name) for name, value in given.items()}
+
+
+def _plain(value: Any, where: str, name: Any) -> Any:
+    here = f"{where}[{name!r}]"
+    if type(value) in _PLAIN and not (type(value) is int and value not in _INTEGERS):
+        return value
+    if type(value) in (list, tuple):
+        return [_plain(item, here, number) for number, item in enumerate(value)]
+    if type(value) is dict and all(type(key) is str for key in value):
+        return {key: _plain(item, here, key) for key, item in value.items()}
+    raise TypeError(
+        f"{here} is {shorten(value)}: metadata holds None, truth values, numbers of 64 bits, "
+        "strings, lists, and dicts with strings as keys"
+    )
 
 
 def adapters(given: Iterable[Adapter] | Adapter | None) -> list[Adapter] | None:
@@ -63,7 +136,7 @@ def adapters(given: Iterable[Adapter] | Adapter | None) -> list[Adapter] | None:
 
     Raises:
         TypeError: If something given is no adapter.
-        ValueError: If two of them have the same name.
+        ValueError: If one of them intercepts nothing, or two have the same name or entry point.
     """
     if given is None:
         return None
@@ -73,7 +146,17 @@ def adapters(given: Iterable[Adapter] | Adapter | None) -> list[Adapter] | None:
             raise TypeError(
                 f"adapters= takes adapters such as adapters.function(...), got {adapter!r}"
             )
-    names = [adapter.name for adapter in chosen]
-    if len(set(names)) < len(names):
-        raise ValueError(f"each adapter needs a name of its own, got {names}")
+        if not adapter.entry_points:
+            raise ValueError(
+                f"the adapter {adapter.name!r} intercepts nothing: give it a target, such as "
+                "function('package.module:Qualified.name')"
+            )
+    _refuse_twice("name", [adapter.name for adapter in chosen])
+    _refuse_twice("entry point", [str(p) for adapter in chosen for p in adapter.entry_points])
     return chosen
+
+
+def _refuse_twice(what: str, given: list[str]) -> None:
+    twice = sorted({each for each in given if given.count(each) > 1})
+    if twice:
+        raise ValueError(f"each adapter needs a {what} of its own; {twice} is there twice")

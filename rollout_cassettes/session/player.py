@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rollout_cassettes.adapters import Adapter, Exchange, Place
+from rollout_cassettes.adapters import Adapter, Exchange
 from rollout_cassettes.cassette import Cassette, Interaction, Key
-from rollout_cassettes.cassette.cassette import not_found, not_recorded
-from rollout_cassettes.errors import UnplayedError, spans
+from rollout_cassettes.cassette.cassette import not_found
+from rollout_cassettes.errors import UnplayedError, named_steps, spans
 from rollout_cassettes.patching import Answer, Call, Half
-from rollout_cassettes.session import matching, options, random_state
+from rollout_cassettes.session import options
+from rollout_cassettes.session.matching import Rows, fingerprint, mismatch
+from rollout_cassettes.session.miss import Miss
+from rollout_cassettes.session.playlist import Loop, Marks, Playlist
+from rollout_cassettes.session.random_state import Generators, Span
 from rollout_cassettes.session.session import Session, logger, steps_of
 from rollout_cassettes.session.steps import Steps, StepsArgument
 from rollout_cassettes.session.summary import Summary
 from rollout_cassettes.session.tape import Tape
 
+if TYPE_CHECKING:
+    import torch
+
 
 def replay(
     steps: StepsArgument = None,
-    mode: Literal["cache", "repeat"] = "cache",
+    mode: options.Mode = "cache",
     *,
     path: str | os.PathLike[str] | None = None,
     adapters: Iterable[Adapter] | Adapter | None = None,
-    on_miss: Literal["error", "generate", "record"] = "error",
-    on_mismatch: Literal["error", "warn"] = "error",
-    on_unplayed: Literal["ignore", "warn", "error"] = "ignore",
+    on_miss: options.OnMiss = "error",
+    on_mismatch: options.OnMismatch = "error",
+    on_unplayed: options.OnUnplayed = "ignore",
     restore_rng: bool = True,
-    device: Any = None,
+    device: str | torch.device | None = None,
 ) -> Player:
     """Hand back what was recorded, while a with-block is open; the rollout engine is not called.
 
@@ -60,17 +68,43 @@ def replay(
         options.cassette_path(path),
         Steps.parse(steps),
         options.adapters(adapters),
-        mode=options.word("mode", mode, options.MODES),
-        on_miss=options.word("on_miss", on_miss, options.ON_MISS),
-        on_mismatch=options.word("on_mismatch", on_mismatch, options.ON_MISMATCH),
-        on_unplayed=options.word("on_unplayed", on_unplayed, options.ON_UNPLAYED),
-        restore_rng=restore_rng,
-        device=device,
+        mode=options.word("mode", mode, options.Mode),
+        on_miss=options.word("on_miss", on_miss, options.OnMiss),
+        on_mismatch=options.word("on_mismatch", on_mismatch, options.OnMismatch),
+        on_unplayed=options.word("on_unplayed", on_unplayed, options.OnUnplayed),
+        restore_rng=options.truth("restore_rng", restore_rng),
+        device=options.device(device),
     )
 
 
+class Request(NamedTuple):
+    """What is asked for during a replay.
+
+    Attributes:
+        values: What the adapter gave for it; for a pair, one for each submit, oldest first.
+        rows: Its rows; None where they are not compared.
+        marks: The rows' fingerprints; None where they are not compared.
+    """
+
+    values: Sequence[Any]
+    rows: Rows | None
+    marks: Marks
+
+
+class Played(NamedTuple):
+    """An interaction that came from the cassette."""
+
+    step: int
+    source: Key
+    seconds: float
+
+
 class Player(Session):
-    """Answers the calls of its steps from a cassette. Made by :func:`replay`."""
+    """Answers the calls of its steps from a cassette. Made by :func:`replay`.
+
+    The options are those of :func:`replay`, and those of :func:`record` for what it records where
+    ``on_miss`` is ``"record"``.
+    """
 
     def __init__(
         self,
@@ -78,25 +112,32 @@ class Player(Session):
         steps: Steps,
         adapters: list[Adapter] | None,
         *,
-        mode: str,
-        on_miss: str,
-        on_mismatch: str,
-        on_unplayed: str,
-        restore_rng: bool,
-        device: Any,
+        mode: options.Mode = "cache",
+        on_miss: options.OnMiss = "error",
+        on_mismatch: options.OnMismatch = "error",
+        on_unplayed: options.OnUnplayed = "ignore",
+        restore_rng: bool = True,
+        device: torch.device | None = None,
+        compression: options.Compression = "zstd",
+        on_unstorable: options.OnUnstorable = "warn",
+        metadata: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(path, steps, adapters)
         self._mode = mode
         self._on_miss = on_miss
         self._on_mismatch = on_mismatch
         self._on_unplayed = on_unplayed
-        self._restore_rng = restore_rng
         self._device = device
-        self._cassette: Cassette | None = None
+        self._recording: dict[str, Any] = {
+            "compression": compression,
+            "strict": on_unstorable == "error",
+            "metadata": metadata or {},
+        }
+        self._generators = Generators() if restore_rng else None
+        self._playlist: Playlist | None = None
         self._tape: Tape | None = None
-        self._held: dict[str, list[Any]] = {}
-        self._played: dict[Key, float] = {}
-        self._sources: set[Key] = set()
+        self._withheld: dict[str, list[Any]] = {}
+        self._played: list[Played] = []
         self._generated: set[Key] = set()
         self._missed: set[Key] = set()
 
@@ -104,154 +145,179 @@ class Player(Session):
 
     def summary(self) -> Summary:
         """Return what was replayed so far, and what was not."""
-        recorded = self._tape.recorded if self._tape else {}
-        faults = self._tape.faults if self._tape else {}
-        known = self._cassette.keys if self._cassette else []
+        with self._lock:
+            played, missed, generated = [*self._played], {*self._missed}, {*self._generated}
+        recorded = dict(self._tape.recorded) if self._tape else {}
+        faults = dict(self._tape.faults.causes) if self._tape else {}
+        known = self._playlist.cassette.keys if self._playlist else []
         absent = set(self.selection.listed or ()) - {key.step for key in known}
-        missing = absent | {key.step for key in self._missed}
+        sources = {each.source for each in played}
         return Summary(
-            played=steps_of(self._played),
-            generated=steps_of(self._generated),
+            played=sorted({each.step for each in played}),
+            generated=steps_of(generated),
             recorded=steps_of(recorded),
-            missing=sorted(missing - {key.step for key in recorded}),
-            unplayed=steps_of(self._unplayed(known)),
+            missing=sorted((absent | {key.step for key in missed}) - {k.step for k in recorded}),
+            unplayed=steps_of(
+                key for key in known if key not in sources and self.selection.covers(key.step)
+            ),
             faults={str(key): cause for key, cause in faults.items()},
-            seconds=sum(self._played.values()),
+            omissions=self._tape.left_out() if self._tape else {},
+            seconds=sum(each.seconds for each in played),
             nbytes=self._tape.nbytes if self._tape else 0,
         )
 
     def __str__(self) -> str:
         return self.summary().of_replay()
 
-    def _unplayed(self, known: Iterable[Key]) -> list[Key]:
-        return [k for k in known if self.selection.covers(k.step) and k not in self._sources]
-
     # ---- life
 
     def _open(self) -> None:
         if self._on_miss == "record":
-            self._tape = Tape(self.path, "zstd", strict=False, metadata={})
-        self._cassette = Cassette(self.path, device=self._device, strict=True)
-        if not self._cassette.keys and self._on_miss == "error":
+            self._tape = Tape(self.path, **self._recording)
+        cassette = Cassette(self.path, device=self._device, strict=True)
+        if not cassette.keys and self._on_miss != "record":
             raise not_found(self.path)
+        self._playlist = (Loop if self._mode == "repeat" else Playlist)(cassette)
 
-    def _close(self, *, failed: bool) -> None:
+    def _close(self) -> None:
         if self._tape is not None:
             self._tape.close()
-        logger.info("%s: %s", self.path, self)
-        unplayed = self.summary().unplayed
-        if not unplayed or self._on_unplayed == "ignore" or failed:
+
+    def _report(self) -> None:
+        summary = self.summary()
+        logger.info("%s: %s", self.path, summary.of_replay())
+        if self._failed:
             return
-        error = UnplayedError(
-            f"The steps {spans(unplayed)} of {self.path} were never asked for.",
-            fixes=[
-                "Look whether the loop ended early, or whether its steps are counted differently.",
-                "Select the steps that are meant: replay(steps=...).",
-                "Record the cassette again without them.",
-            ],
-            path=self.path,
-            steps=unplayed,
-        )
-        if self._on_unplayed == "error":
-            raise error
-        logger.warning("%s", error)
+        if not self.was_asked:
+            logger.warning("nothing was replayed from %s: %s", self.path, self.why_unasked())
+        if summary.unplayed and self._on_unplayed != "ignore":
+            error = _unplayed(self.path, summary.unplayed)
+            if self._on_unplayed == "error":
+                raise error
+            logger.warning("%s", error)
 
     # ---- answering
 
-    def _answer(self, adapter: Adapter, call: Call, place: Place) -> Answer:
-        submits = call.point.half is Half.SUBMIT
-        key = self._next(place) if submits else self._reserve(place)
-        source = self._find(key)
-        if source is None:
-            return (yield from self._miss(adapter, call, key))
-        interaction = self._interaction(source)
-        if submits:
-            return self._withhold(adapter, call, key, interaction)
-        return self._play(adapter, call, key, interaction)
+    def _answer(self, adapter: Adapter, call: Call, place: Key) -> Answer:
+        if call.point.half is Half.SUBMIT:
+            return (yield from self._answer_submit(adapter, call, place))
+        assert self._playlist is not None  # noqa: S101 - an open session has one
+        request = self._request(adapter, call)
+        with self._playlist.taken(adapter.name, place, request.marks) as choice:
+            if choice.interaction is None:
+                return (yield from self._miss(adapter, call, place, choice.key))
+            return self._play(adapter, call, place, choice.interaction, request)
 
-    def _find(self, key: Key) -> Key | None:
-        """Return the interaction that answers for a key; None if there is none."""
-        assert self._cassette is not None  # noqa: S101 - an open session has one
-        known = [
-            other
-            for other in self._cassette.keys
-            if (other.phase, other.rank) == (key.phase, key.rank)
-        ]  # fmt: skip
-        if key in known:
-            return key
-        if self._mode == "cache" or not known:
-            return None
-        earlier = [other for other in known if other.step <= key.step]
-        return earlier[-1] if earlier else known[0]
+    def _answer_submit(self, adapter: Adapter, call: Call, place: Key) -> Answer:
+        """Withhold what is submitted, if a recording answers it; else submit it."""
+        assert self._playlist is not None  # noqa: S101 - an open session has one
+        request = self._request(adapter, call)
+        key, interaction = self._playlist.peek(adapter.name, place, request.marks)
+        if interaction is None:
+            return (yield from self._miss(adapter, call, place, key))
+        self._compare(adapter, interaction, request, Half.SUBMIT)
+        with self._lock:
+            self._withheld[adapter.name] = [*request.values]
+        self._advance_generators(Half.SUBMIT, place, interaction)
+        return adapter.withhold(call)
 
-    def _interaction(self, source: Key) -> Interaction:
-        assert self._cassette is not None  # noqa: S101 - an open session has one
-        interaction = self._cassette.interaction(source)
-        if interaction.manifest.tensors.compression is None:
-            interaction.verify()  # reading a compressed file verifies it
-        return interaction
-
-    def _miss(self, adapter: Adapter, call: Call, key: Key) -> Answer:
-        assert self._cassette is not None  # noqa: S101 - an open session has one
-        self._missed.add(key)
-        if self._on_miss == "error":
-            raise not_recorded(self.path, key, self._cassette.steps)
-        logger.info("%s is not in %s: it is generated live", key, self.path)
-        if self._tape is None:
-            result = yield
-        elif call.point.half is Half.SUBMIT:
-            return (yield from self._tape.submit(adapter, call, key))
+    def _request(self, adapter: Adapter, call: Call) -> Request:
+        """Return what a call asks for: a submit with those before it, a sample for all of them."""
+        if call.point.half is Half.WHOLE:
+            values = [adapter.request(call)]
+            rows = adapter.rows(values[0])
         else:
-            result = yield from self._tape.take(adapter, call, key)
-        if call.point.half is not Half.SUBMIT and self._tape is None:
+            with self._lock:
+                values = [*self._withheld.get(adapter.name, ())]
+            if call.point.half is Half.SUBMIT:
+                values.append(adapter.request(call))
+            rows = adapter.rows(values)
+        if self._mode == "repeat" or rows is None:
+            return Request(values, None, None)
+        return Request(values, rows, fingerprint(rows))
+
+    def _miss(self, adapter: Adapter, call: Call, place: Key, key: Key) -> Answer:
+        """Deal with a call that the cassette has no recording of."""
+        assert self._playlist is not None  # noqa: S101 - an open session has one
+        with self._lock:
+            self._missed.add(key)
+        sampled_in_vain = call.point.half is Half.SAMPLE and self._withheld.get(adapter.name)
+        if self._on_miss == "error" or sampled_in_vain:  # nobody works on what was withheld
+            raise Miss(self._playlist, adapter.name, place, key).error()
+        logger.info("%s is not in %s: it is generated live", key, self.path)
+        if self._tape is not None:
+            submits = call.point.half is Half.SUBMIT
+            record = self._tape.submit if submits else self._tape.take
+            return (yield from record(adapter, call, key))
+        result = yield call.point.half is Half.WHOLE
+        with self._lock:
             self._generated.add(key)
         return result
 
-    def _withhold(self, adapter: Adapter, call: Call, key: Key, interaction: Interaction) -> Any:
-        request = adapter.request(call)
-        with self._lock:
-            held = self._held.setdefault(adapter.name, [])
-            held.append(request)
-            submitted = list(held)
-        self._compare(adapter, key, interaction, submitted)
-        self._advance_random(Half.SUBMIT, key, interaction)
-        return adapter.withhold(call)
-
-    def _play(self, adapter: Adapter, call: Call, key: Key, interaction: Interaction) -> Any:
-        if call.point.half is Half.WHOLE:
-            submitted = [adapter.request(call)]
-            self._compare(adapter, key, interaction, submitted[0])
-        else:
-            with self._lock:
-                submitted = self._held.pop(adapter.name, [])
+    def _play(
+        self,
+        adapter: Adapter,
+        call: Call,
+        place: Key,
+        interaction: Interaction,
+        request: Request,
+    ) -> Any:
+        """Return what a recording gives for a call."""
+        self._compare(adapter, interaction, request, call.point.half)
+        if interaction.manifest.tensors.compression is None:
+            interaction.verify()  # reading a compressed file verifies it
         recorded = Exchange(interaction.request, interaction.response)
-        shift = None if self._mode == "cache" else key.step - interaction.step
-        result = adapter.restore(call, recorded, submitted, shift)
-        self._advance_random(call.point.half, key, interaction)
+        shift = None if self._mode == "cache" else place.step - interaction.step
+        result = adapter.restore(call, recorded, request.values, shift)
+        self._advance_generators(call.point.half, place, interaction)
         with self._lock:
-            self._played[key] = interaction.manifest.seconds
-            self._sources.add(interaction.key)
-        logger.info("replayed %s from %s", key, interaction.path)
+            self._withheld.pop(adapter.name, None)
+            seconds = interaction.manifest.seconds
+            self._played.append(Played(place.step, interaction.key, seconds))
+        logger.info("replayed %s from %s", interaction.key, interaction.path)
         return result
 
-    def _compare(self, adapter: Adapter, key: Key, interaction: Interaction, live: Any) -> None:
-        """Refuse a recording of another request, or warn of it."""
-        recorded = interaction.manifest.fingerprint
-        rows = adapter.rows(live)
-        if self._mode == "repeat" or recorded is None or rows is None:
+    def _compare(
+        self, adapter: Adapter, interaction: Interaction, request: Request, half: Half
+    ) -> None:
+        """Refuse a recording of another request, or warn of it.
+
+        After a submit more may follow, so only the first rows are compared then; when they are
+        sampled, it remains to be seen whether those were all.
+        """
+        recorded, live = interaction.manifest.fingerprint, request.marks
+        if recorded is None or live is None or request.rows is None:
             return
-        if matching.fingerprint(rows) == recorded:
+        count = len(live) if half is Half.SUBMIT else None
+        compared = half is Half.SAMPLE and len(live) == len(recorded)
+        if compared or recorded[:count] == live:
             return
-        error = matching.mismatch(self.path, key, _rows(adapter, interaction), rows)
-        if self._on_mismatch == "error":
+        rows = adapter.rows(interaction.request) or ()
+        error = mismatch(self.path, interaction.key, rows[:count], request.rows)
+        if error is not None and self._on_mismatch == "error":
             raise error
-        logger.warning("%s", error.what)
+        if error is not None:
+            logger.warning("%s", error.what)
 
-    def _advance_random(self, half: Half, key: Key, interaction: Interaction) -> None:
-        """Put the generators where the live call left them, if this is the very step."""
-        if self._restore_rng and key == interaction.key:
-            random_state.restore(interaction.random_state.get(half.value, {}))
+    def _advance_generators(self, half: Half, place: Key, interaction: Interaction) -> None:
+        """Do to the random generators what the live call did, if this is its very step."""
+        if self._generators is None or interaction.step != place.step:
+            return
+        ended = datetime.fromisoformat(interaction.manifest.recorded_at)
+        started = ended - timedelta(seconds=interaction.manifest.seconds)
+        states = interaction.random_state.get(half.value, {})
+        self._generators.advance(states, Span(started, ended))
 
 
-def _rows(adapter: Adapter, interaction: Interaction) -> Sequence[Any]:
-    return adapter.rows(interaction.request) or ()
+def _unplayed(path: Path, steps: list[int]) -> UnplayedError:
+    again = f"record({spans(steps)!r}, path={str(path)!r}, on_existing='overwrite')"
+    return UnplayedError(
+        f"The cassette {path} holds recordings of {named_steps(steps)} that were never asked for.",
+        fixes=[
+            "Look whether the loop ended early, makes fewer calls, or counts its steps otherwise.",
+            "Select the steps that are meant: replay(steps=...).",
+            f"Record the steps again: {again}.",
+        ],
+        path=path,
+        steps=steps,
+    )

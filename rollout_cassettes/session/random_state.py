@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import random
 import sys
+import threading
+from collections.abc import Mapping
+from datetime import datetime
 from typing import Any, NamedTuple
 
 
@@ -21,9 +24,9 @@ class RandomState(NamedTuple):
     def now(cls) -> RandomState:
         """Return the states as they are."""
         states: dict[str, Any] = {"python": random.getstate()}
-        numpy, torch = sys.modules.get("numpy"), sys.modules.get("torch")
+        numpy, torch = sys.modules.get("numpy.random"), sys.modules.get("torch")
         if numpy is not None:
-            states["numpy"] = numpy.random.get_state()
+            states["numpy"] = numpy.get_state(legacy=False)
         if torch is not None:
             states["torch"] = torch.get_rng_state()
             if torch.cuda.is_initialized():
@@ -40,17 +43,49 @@ class RandomState(NamedTuple):
         }
 
 
-def restore(states: dict[str, Any]) -> None:
-    """Put generators into recorded states; those of devices that are missing here are left out."""
-    for name, state in states.items():
-        if name == "python":
-            random.setstate(state)
-        elif name == "numpy":
-            import numpy as np  # noqa: PLC0415 - only where the recording has its state
+class Span(NamedTuple):
+    """When a call was made, while it was recorded."""
 
-            np.random.set_state(state)  # noqa: NPY002 - the global generator is what users seed
-        else:
-            _restore_torch(name, state)
+    started: datetime
+    ended: datetime
+
+    def outlasts(self, other: Span) -> bool:
+        """Tell whether this call was under way when the other one ended."""
+        return self.started < other.ended < self.ended
+
+
+class Generators:
+    """Puts the generators of this process where recorded calls left them.
+
+    Calls may have overlapped when they were recorded, and each knows where the generators were
+    when it ended. Of such calls the one that ended last counts, in whatever order they are
+    replayed.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, Span] = {}
+        self._lock = threading.Lock()
+
+    def advance(self, states: Mapping[str, Any], span: Span) -> None:
+        """Do to the generators what a recorded call did."""
+        with self._lock:
+            for name, state in states.items():
+                last = self._last.get(name)
+                if last is None or not last.outlasts(span):
+                    self._last[name] = span
+                    restore(name, state)
+
+
+def restore(name: str, state: Any) -> None:
+    """Put a generator into a recorded state; that of a device which is missing here is left out."""
+    if name == "python":
+        random.setstate(state)
+    elif name == "numpy":
+        import numpy as np  # noqa: PLC0415 - only where the recording has its state
+
+        np.random.set_state(state)  # noqa: NPY002 - the global generator is what users seed
+    else:
+        _restore_torch(name, state)
 
 
 def _restore_torch(name: str, state: Any) -> None:
@@ -63,6 +98,8 @@ def _restore_torch(name: str, state: Any) -> None:
 
 
 def _equal(left: Any, right: Any) -> bool:
+    if isinstance(left, dict):
+        return left.keys() == right.keys() and all(_equal(left[key], right[key]) for key in left)
     if isinstance(left, tuple):
         return len(left) == len(right) and all(map(_equal, left, right))
     same = left == right

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-from rollout_cassettes.adapters import Adapter, Place
+from rollout_cassettes.adapters import Adapter
 from rollout_cassettes.cassette import Cassette, Key
-from rollout_cassettes.errors import StepExistsError, spans
+from rollout_cassettes.errors import StepExistsError, named_steps, spans
 from rollout_cassettes.patching import Answer, Call, Half
 from rollout_cassettes.session import options
+from rollout_cassettes.session.faults import cause_of
 from rollout_cassettes.session.session import Session, logger, steps_of
 from rollout_cassettes.session.steps import Steps, StepsArgument
 from rollout_cassettes.session.summary import Summary
@@ -23,9 +25,9 @@ def record(
     *,
     path: str | os.PathLike[str] | None = None,
     adapters: Iterable[Adapter] | Adapter | None = None,
-    compression: Literal["zstd"] | None = "zstd",
-    on_existing: Literal["error", "skip", "overwrite"] = "error",
-    on_unstorable: Literal["warn", "error"] = "warn",
+    compression: options.Compression = "zstd",
+    on_existing: options.OnExisting = "error",
+    on_unstorable: options.OnUnstorable = "warn",
     metadata: Mapping[str, Any] | None = None,
 ) -> Recorder:
     """Record what the rollout engine produces, while a with-block is open.
@@ -41,7 +43,7 @@ def record(
             every function marked with :func:`rollout_cassettes.adapters.function`.
         compression: ``"zstd"``; None for plain safetensors files, which can be read in part.
         on_existing: What to do where the cassette already holds a selected step: refuse at the
-            with-statement, leave it as it is, or overwrite it.
+            with-statement, leave what is there as it is, or overwrite it.
         on_unstorable: What to do where a value can't be stored, or writing fails: log a warning
             and let the training go on, or raise.
         metadata: Put into every manifest: plain values, such as a git revision.
@@ -55,9 +57,9 @@ def record(
         Steps.parse(steps),
         options.adapters(adapters),
         compression=options.compression(compression),
-        on_existing=options.word("on_existing", on_existing, options.ON_EXISTING),
-        on_unstorable=options.word("on_unstorable", on_unstorable, options.ON_UNSTORABLE),
-        metadata=dict(metadata or {}),
+        on_existing=options.word("on_existing", on_existing, options.OnExisting),
+        on_unstorable=options.word("on_unstorable", on_unstorable, options.OnUnstorable),
+        metadata=options.metadata(metadata),
     )
 
 
@@ -70,92 +72,95 @@ class Recorder(Session):
         steps: Steps,
         adapters: list[Adapter] | None,
         *,
-        compression: str | None,
-        on_existing: str,
-        on_unstorable: str,
+        compression: options.Compression,
+        on_existing: options.OnExisting,
+        on_unstorable: options.OnUnstorable,
         metadata: dict[str, Any],
     ) -> None:
         super().__init__(path, steps, adapters)
+        self._directory = path
         self._compression = compression
         self._on_existing = on_existing
         self._strict = on_unstorable == "error"
         self._metadata = metadata
-        self._existing: set[Key] = set()
+        self._kept: set[Key] = set()
         self._tape: Tape | None = None
+        self._misplaced: dict[str, str] = {}
+
+    # ---- what happened
 
     def summary(self) -> Summary:
         """Return what was recorded so far, and what could not be."""
         if self._tape is None:
             return Summary()
-        recorded = steps_of(self._tape.recorded)
-        wanted = set(self.selection.listed or ()) | {key.step for key in self._tape.faults}
-        missing = wanted - set(recorded) - {key.step for key in self._existing}
+        seconds, faults = dict(self._tape.recorded), dict(self._tape.faults.causes)
+        there = {key.step for key in [*seconds, *self._kept]}
+        absent = set(self.selection.listed or ()) - there
         return Summary(
-            recorded=recorded,
-            missing=sorted(missing),
-            faults={str(key): cause for key, cause in self._tape.faults.items()},
-            seconds=sum(self._tape.recorded.values()),
+            recorded=steps_of(seconds),
+            missing=sorted(absent.union(key.step for key in faults)),
+            faults=self._misplaced | {str(key): cause for key, cause in faults.items()},
+            omissions=self._tape.left_out(),
+            seconds=sum(seconds.values()),
             nbytes=self._tape.nbytes,
         )
 
     def __str__(self) -> str:
         return self.summary().of_recording()
 
+    # ---- life
+
     def _open(self) -> None:
-        existing = Cassette(self.path).keys if self.path.exists() else []
+        self._tape = Tape(
+            self._directory, self._compression, strict=self._strict, metadata=self._metadata
+        )
+        existing = Cassette(self._directory).keys if self._directory.is_dir() else []
         covered = [key for key in existing if self.selection.covers(key.step)]
         if covered and self._on_existing == "error":
             raise _exists(self.path, steps_of(covered))
-        if self._on_existing == "skip":
-            self._existing = set(covered)
-        self._tape = Tape(
-            self.path, self._compression, strict=self._strict, metadata=self._metadata
-        )
-
-    def _close(self, *, failed: bool) -> None:
-        if self._tape is None:
-            return
-        self._tape.close()
-        if self._tape.recorded or failed:
-            logger.info("%s: %s", self.path, self)
+        if self._on_existing == "overwrite":
+            self._tape.replaces(covered)
         else:
-            logger.warning(
-                "nothing was recorded in %s: no entry point of %s was called for the steps %s",
-                self.path,
-                ", ".join(sorted({adapter.name for adapter in self._points.values()}))
-                or "an adapter",
-                self.selection.text,
-            )
+            self._kept = set(covered)
 
-    def _place_failed(self, call: Call, error: Exception) -> None:
+    def _close(self) -> None:
+        if self._tape is not None:
+            self._tape.close()
+
+    def _report(self) -> None:
+        logger.info("%s: %s", self.path, self)
+        if not self._failed and not self.was_asked:
+            logger.warning("nothing was recorded in %s: %s", self.path, self.why_unasked())
+
+    # ---- answering
+
+    def _misplace(self, call: Call, error: Exception) -> None:
         if self._strict:
-            raise error
+            super()._misplace(call, error)
+        self._misplaced[f"a call of {call.point}"] = cause_of(error)
         logger.warning("a call of %s was not recorded: %s", call.point, error, exc_info=error)
 
-    def _answer(self, adapter: Adapter, call: Call, place: Place) -> Answer:
+    def _answer(self, adapter: Adapter, call: Call, place: Key) -> Answer:
         assert self._tape is not None  # noqa: S101 - an open session has one
         if call.point.half is Half.SUBMIT:
-            return (yield from self._tape.submit(adapter, call, self._next(place)))
-        key, done = self._reserve(place), False
-        try:
-            if key in self._existing:
-                result = yield
-            else:
-                result = yield from self._tape.take(adapter, call, key)
-            done = True
-        finally:
-            if not done:
-                self._give_back(place, key)
-        return result
+            key = replace(place, index=self._indices.next(place))
+            if key in self._kept:
+                return (yield False)
+            return (yield from self._tape.submit(adapter, call, key))
+        with self._indices.reserved(place) as index:
+            key = replace(place, index=index)
+            if key in self._kept:
+                return (yield call.point.half is Half.WHOLE)
+            return (yield from self._tape.take(adapter, call, key))
 
 
 def _exists(path: Path, steps: list[int]) -> StepExistsError:
     return StepExistsError(
-        f"The cassette {path} already holds the steps {spans(steps)}.",
+        f"The cassette {path} already holds {named_steps(steps)}.",
         fixes=[
-            "Replay them: with replay(...): ...",
-            'Keep them, and record only what is missing: record(..., on_existing="skip").',
-            'Record them again: record(..., on_existing="overwrite").',
+            f"Replay instead of recording: replay({spans(steps)!r}, path={str(path)!r}).",
+            "Keep what is there, and record what is missing: record(..., on_existing='skip').",
+            "Record the steps again: record(..., on_existing='overwrite').",
             "Record into another directory: record(..., path=...).",
         ],
         path=path,

@@ -6,19 +6,23 @@ import logging
 import threading
 import warnings
 from abc import ABC, abstractmethod
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING, SupportsIndex
 
-from typing_extensions import Self
-
+from rollout_cassettes import patching
 from rollout_cassettes.adapters import Adapter, Place, registered
-from rollout_cassettes.adapters.registry import marked
 from rollout_cassettes.cassette import Key
-from rollout_cassettes.patching import Answer, Call, EntryPoint, activate, deactivate
-from rollout_cassettes.session.steps import Steps
+from rollout_cassettes.errors import CassetteError, named_steps
+from rollout_cassettes.patching import Answer, Call, EntryPoint, Half
+from rollout_cassettes.session.numbering import Numbering
+from rollout_cassettes.session.steps import Steps, step_number
 from rollout_cassettes.session.summary import Summary
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 logger = logging.getLogger("rollout_cassettes")
 
@@ -32,31 +36,41 @@ class Session(ABC):
         path: The cassette's directory.
         steps: The steps that it covers; calls of others pass through.
         adapters: The adapters that it uses; None for all that are known.
+
+    Attributes:
+        path: The cassette's directory.
+        selection: The steps that it covers.
+        was_asked: Whether a call of a step that it covers came.
     """
 
     def __init__(self, path: Path, steps: Steps, adapters: list[Adapter] | None) -> None:
         self.path = path
         self.selection = steps
+        self.was_asked = False
         self._adapters = adapters
-        self._points: dict[EntryPoint, Adapter] = {}
+        self._points: dict[str, tuple[EntryPoint, Adapter]] = {}
+        self._unseen: list[EntryPoint] = []
         self._state = "new"
+        self._failed = True  # until the block ends well
         self._step: int | None = None
-        self._calls: Counter[tuple[str, str]] = Counter()
-        self._reserved: Counter[Place] = Counter()
+        self._calls = Numbering(first=1)
+        self._indices = Numbering()
+        self._passed: set[int] = set()
         self._lock = threading.Lock()
 
     # ---- what users see
 
     @property
     def step(self) -> int | None:
-        """The current step, for loops whose calls don't say it; set it at the top of each step."""
+        """The current step, for loops whose calls don't say it; set it at the top of each step.
+
+        None, as at first, leaves it to the number of calls so far.
+        """
         return self._step
 
     @step.setter
-    def step(self, step: int) -> None:
-        if isinstance(step, bool) or not hasattr(step, "__index__") or step < 0:
-            raise ValueError(f"a step is a whole number, 0 or more; got {step!r}")
-        self._step = int(step)
+    def step(self, step: SupportsIndex | None) -> None:
+        self._step = None if step is None else step_number(step)
 
     @property
     def played(self) -> list[int]:
@@ -75,7 +89,7 @@ class Session(ABC):
 
     @property
     def missing(self) -> list[int]:
-        """Steps that were wanted and are not in the cassette."""
+        """Steps that were wanted, and are not or not wholly in the cassette."""
         return self.summary().missing
 
     @property
@@ -99,12 +113,16 @@ class Session(ABC):
     def __enter__(self) -> Self:
         if self._state != "new":
             raise RuntimeError(f"this session is {self._state}: make a new one for each with-block")
-        self._points = _points_of(self._adapters)
-        self._open()
+        self._state = "closed"  # and so it stays if it can't be opened
+        chosen = list(registered().values()) if self._adapters is None else self._adapters
+        self._points = {
+            point.target: (point, adapter) for adapter in chosen for point in adapter.entry_points
+        }
         try:
-            activate(self, self._points)
+            self._open()
+            patching.activate(self, self._entry_points())
         except BaseException:
-            self._close(failed=True)
+            self._close()
             raise
         self._state = "open"
         return self
@@ -115,9 +133,16 @@ class Session(ABC):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._state != "open":
+            return
         self._state = "closed"
-        deactivate(self, self._points)
-        self._close(failed=error is not None)
+        self._failed = error is not None
+        self._unseen = patching.unseen(self._entry_points())
+        try:
+            patching.deactivate(self, self._entry_points())
+        finally:
+            self._close()
+        self._report()
 
     async def __aenter__(self) -> Self:
         return self.__enter__()
@@ -140,6 +165,9 @@ class Session(ABC):
                 source=self,
             )
 
+    def _entry_points(self) -> list[EntryPoint]:
+        return [point for point, _ in self._points.values()]
+
     # ---- what recorders and players decide
 
     @abstractmethod
@@ -147,65 +175,113 @@ class Session(ABC):
         """Open what the session needs; called before anything is patched."""
 
     @abstractmethod
-    def _close(self, *, failed: bool) -> None:
-        """Close it, and say what happened; ``failed`` where an exception ended the block."""
+    def _close(self) -> None:
+        """Close it, or as much of it as was opened."""
 
     @abstractmethod
-    def _answer(self, adapter: Adapter, call: Call, place: Place) -> Answer:
-        """Answer a call of a step that the session covers."""
+    def _report(self) -> None:
+        """Say what happened, and stay quiet about what an exception in flight explains."""
 
-    def _place_failed(self, call: Call, error: Exception) -> None:
-        """Deal with an adapter that can't say where a call belongs."""
-        logger.debug("%s: the adapter can't say where the call belongs", call.point)
-        raise error
+    @abstractmethod
+    def _answer(self, adapter: Adapter, call: Call, place: Key) -> Answer:
+        """Answer a call of a step that the session covers.
+
+        Args:
+            adapter: Whose call it is.
+            call: The call.
+            place: The key of the first interaction there.
+        """
+
+    def _misplace(self, call: Call, error: Exception) -> None:
+        """Deal with a call of which nobody can say to which step it belongs.
+
+        Raises:
+            CassetteError: Saying so.
+        """
+        raise CassetteError(
+            f"A call of {call.point} can't be filed under a step of {self.path}: "
+            f"{type(error).__name__}: {error}",
+            fixes=["Mend what gives the step: step_of= and phase_of= of the adapter, or steps=."],
+        ) from error
 
     # ---- answering
 
     def handle(self, call: Call) -> Answer:
-        """Answer a call of an entry point; see :mod:`rollout_cassettes.patching`."""
-        adapter = self._adapter_of(call.point)
-        place = None if adapter is None else self._place(adapter, call)
-        if adapter is None or place is None or not self._covers(place):
-            return (yield)
-        return (yield from self._answer(adapter, call, place))
+        """Answer a call of an entry point; see :mod:`rollout_cassettes.patching.wrapper`."""
+        adapter, call = self._attributed(call)
+        given = None if adapter is None else self._place(adapter, call)
+        if adapter is None or given is None:
+            return (yield False)
+        with self._numbered(adapter, given) as place:
+            if not self._covers(call, place):
+                return (yield call.point.half is Half.WHOLE)
+            self.was_asked = True
+            return (yield from self._answer(adapter, call, place))
 
-    def _adapter_of(self, point: EntryPoint) -> Adapter | None:
-        if point in self._points:
-            return self._points[point]
-        return marked(point) if self._adapters is None else None
+    def pass_over(self, call: Call) -> None:
+        """Count a call that an inner session answered, so that the next one gets its own number."""
+        adapter, call = self._attributed(call)
+        place = None if adapter is None else self._place(adapter, call)
+        if adapter is not None and place is not None:
+            with self._numbered(adapter, place):
+                return
+
+    def why_unasked(self) -> str:
+        """Say why no call of a step that it covers came, once the session is closed."""
+        names = sorted({adapter.name for _, adapter in self._points.values()})
+        if self._adapters is None:
+            names.append("a marked function")
+        of_steps = "" if self.selection.text == "all" else f" for the steps {self.selection.text}"
+        why = [f"no call{of_steps} came through {' or '.join(names)}"]
+        if self._passed:
+            why.append(f"calls came for {named_steps(self._passed)}")
+        if self._unseen:
+            modules = sorted({point.module for point in self._unseen})
+            why.append(f"not imported while the session was open: {', '.join(modules)}")
+        if any("." not in point.qualname for point in self._entry_points()):
+            why.append("a module that imported a function by name before keeps the original")
+        return "; ".join(why)
+
+    def _attributed(self, call: Call) -> tuple[Adapter | None, Call]:
+        """Return whose call it is, and the call as one of that adapter's own entry point."""
+        if call.marked_by is not None:
+            return (call.marked_by if self._adapters is None else None), call
+        if call.point.target not in self._points:
+            return None, call
+        point, adapter = self._points[call.point.target]
+        return adapter, call.at(point)
 
     def _place(self, adapter: Adapter, call: Call) -> Place | None:
+        """Return where a call belongs; None where it is none of the session's."""
         try:
             place = adapter.place(call)
+            return None if place is None else _checked(place)
         except Exception as error:  # noqa: BLE001 - the adapter may run code of the user's
-            self._place_failed(call, error)
+            self._misplace(call, error)
             return None
-        if place is None or place.step is not None:
-            return place
-        with self._lock:
-            self._calls[adapter.name, place.phase] += 1
-            counted = self._calls[adapter.name, place.phase]
-        return place._replace(step=counted if self._step is None else self._step)
 
-    def _covers(self, place: Place) -> bool:
-        return place.step is not None and self.selection.covers(place.step)
+    @contextmanager
+    def _numbered(self, adapter: Adapter, place: Place) -> Iterator[Key]:
+        """Give a call without a step the session's, or its own number; failed calls don't count.
 
-    def _next(self, place: Place) -> Key:
-        """Return the key that the next interaction at a place gets, without reserving it."""
-        with self._lock:
-            return _key(place, self._reserved[place])
+        Where a call belongs is from here on the key of the first interaction there.
+        """
+        if place.step is not None:
+            yield Key(place.step, place.phase, 0, place.rank)
+            return
+        with self._calls.reserved((adapter.name, place.phase)) as number:
+            step = number if self._step is None else self._step
+            yield Key(step, place.phase, 0, place.rank)
 
-    def _reserve(self, place: Place) -> Key:
-        """Reserve the next key at a place, when a call starts."""
-        with self._lock:
-            self._reserved[place] += 1
-            return _key(place, self._reserved[place] - 1)
-
-    def _give_back(self, place: Place, key: Key) -> None:
-        """Give a reserved key back, if no later one was reserved since: its call failed."""
-        with self._lock:
-            if self._reserved[place] == key.index + 1:
-                self._reserved[place] -= 1
+    def _covers(self, call: Call, place: Key) -> bool:
+        try:
+            covered = self.selection.covers(place.step)
+        except Exception as error:  # noqa: BLE001 - the selection may be a function of the user's
+            self._misplace(call, error)
+            return False
+        if not covered:
+            self._passed.add(place.step)
+        return covered
 
 
 def steps_of(keys: Iterable[Key]) -> list[int]:
@@ -213,11 +289,15 @@ def steps_of(keys: Iterable[Key]) -> list[int]:
     return sorted({key.step for key in keys})
 
 
-def _key(place: Place, index: int) -> Key:
-    assert place.step is not None  # noqa: S101 - a place without a step is not covered
-    return Key(place.step, place.phase, index, place.rank)
+def _checked(place: Place) -> Place:
+    """Return a place that a file can be named for.
 
-
-def _points_of(adapters: list[Adapter] | None) -> dict[EntryPoint, Adapter]:
-    chosen = list(registered().values()) if adapters is None else adapters
-    return {point: adapter for adapter in chosen for point in adapter.entry_points}
+    Raises:
+        TypeError: If the step is no whole number.
+        ValueError: If the step is negative, or the phase is no lower-case word.
+    """
+    if not isinstance(place.phase, str):
+        raise TypeError(f"a phase is a lower-case word such as 'train', got {place.phase!r}")
+    step = None if place.step is None else step_number(place.step)
+    _ = Key(step or 0, place.phase, 0, place.rank).stem
+    return place._replace(step=step)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from rollout_cassettes.errors import spans
+from rollout_cassettes.errors import named_steps
 
 _MINUTE = 60
 _KILO = 1000
@@ -18,9 +18,11 @@ class Summary:
         played: Steps that came from the cassette.
         generated: Steps that went live during a replay and were not kept.
         recorded: Steps that were recorded.
-        missing: Steps that were wanted and are not in the cassette.
+        missing: Steps that were wanted, and are not or not wholly in the cassette.
         unplayed: Recorded steps that were selected and never asked for.
-        faults: Why steps could not be recorded, by the step's name.
+        faults: Why a call could not be recorded, by what it was: ``{"step 2": "OSError: …"}``.
+        omissions: The values that a recording had to leave out, by what it was a recording of:
+            ``{"step 2": ["response/extra (a my_project.Extra)"]}``. It can't be replayed.
         seconds: How long the live calls took that were recorded, or that a replay saved.
         nbytes: What was written, in bytes.
     """
@@ -31,38 +33,41 @@ class Summary:
     missing: list[int] = field(default_factory=list)
     unplayed: list[int] = field(default_factory=list)
     faults: dict[str, str] = field(default_factory=dict)
+    omissions: dict[str, list[str]] = field(default_factory=dict)
     seconds: float = 0.0
     nbytes: int = 0
 
     def of_recording(self) -> str:
         """Say what a recording did."""
         size, time = readable_bytes(self.nbytes), readable_seconds(self.seconds)
-        text = f"{_steps(self.recorded)} recorded, {size}, {time} of generation kept"
+        text = f"{_count(self.recorded)} recorded, {size}, {time} of generation kept"
         return text + self._complaints()
 
     def of_replay(self) -> str:
         """Say what a replay did."""
-        parts = [f"{_steps(self.played)} replayed", f"{len(self.generated)} generated live"]
+        parts = [f"{_count(self.played)} replayed", f"{len(self.generated)} generated live"]
         if self.recorded:
             parts.append(f"{len(self.recorded)} newly recorded")
         parts.append(f"{readable_seconds(self.seconds)} of generation saved")
         return ", ".join(parts) + self._complaints()
 
     def _complaints(self) -> str:
-        text = ""
+        told = [f"{what} was not recorded ({cause})" for what, cause in self.faults.items()]
+        for what, values in self.omissions.items():
+            told.append(f"{what} was recorded without {', '.join(values)}")
         if self.missing:
-            text += f"; missing: steps {spans(self.missing)}"
-        for name, cause in self.faults.items():
-            text += f"; {name} was not recorded ({cause.splitlines()[0]})"
+            told.append(f"missing: {named_steps(self.missing)}")
         if self.unplayed:
-            text += f"; not asked for: steps {spans(self.unplayed)}"
-        return text
+            told.append(f"not asked for: {named_steps(self.unplayed)}")
+        return "".join(f"; {each}" for each in told)
 
 
 def readable_seconds(seconds: float) -> str:
     """Write a duration: ``0.35 s``, ``12 m 31 s``, ``3 h 05 m``."""
-    if seconds < _MINUTE:
-        return f"{seconds:.2f} s" if seconds < 10 else f"{seconds:.0f} s"  # noqa: PLR2004
+    if seconds < 9.995:  # noqa: PLR2004 - what would be rounded up to 10.00
+        return f"{seconds:.2f} s"
+    if round(seconds) < _MINUTE:
+        return f"{seconds:.0f} s"
     minutes, rest = divmod(round(seconds), _MINUTE)
     if minutes < _MINUTE:
         return f"{minutes} m {rest:02d} s"
@@ -72,12 +77,14 @@ def readable_seconds(seconds: float) -> str:
 
 def readable_bytes(count: float) -> str:
     """Write a size in decimal units: ``812 B``, ``4.4 MB``."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < _KILO:
-            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+    if count < _KILO:
+        return f"{count:.0f} B"
+    for unit in ("kB", "MB", "GB"):
         count /= _KILO
-    return f"{count:.1f} TB"
+        if round(count, 1) < _KILO:
+            return f"{count:.1f} {unit}"
+    return f"{count / _KILO:.1f} TB"
 
 
-def _steps(steps: list[int]) -> str:
+def _count(steps: list[int]) -> str:
     return "1 step" if len(steps) == 1 else f"{len(steps)} steps"

@@ -4,93 +4,49 @@ from __future__ import annotations
 
 import importlib.metadata
 import logging
+import os
 import platform
 import threading
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable
+from dataclasses import replace
 from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from rollout_cassettes.adapters import Adapter
 from rollout_cassettes.cassette import Key
-from rollout_cassettes.cassette.manifest import Manifest, TensorsFile
+from rollout_cassettes.cassette.manifest import SUFFIX, Manifest, TensorsFile
 from rollout_cassettes.cassette.packed import Packed
-from rollout_cassettes.cassette.tree import Split, split
+from rollout_cassettes.cassette.tensors import SUFFIXES
+from rollout_cassettes.cassette.tree import Omission
 from rollout_cassettes.cassette.writer import Writer
+from rollout_cassettes.errors import CassetteError
 from rollout_cassettes.patching import Answer, Call, Half
-from rollout_cassettes.session.matching import fingerprint
-from rollout_cassettes.session.random_state import RandomState
+from rollout_cassettes.session.faults import Faults, a_file, not_writable
+from rollout_cassettes.session.live import Asked, Lived, Stopwatch
 
 logger = logging.getLogger("rollout_cassettes")
 
 
-class Asked(NamedTuple):
-    """A request, as it was when its call was made: the call may change what it is given.
-
-    Attributes:
-        value: What the adapter gave for it.
-        parts: Its skeleton, and copies of its tensors.
-        fingerprint: Its rows' fingerprints; None where they are not compared.
-        seconds: How long its call took, if it was a submit.
-        random_state: The generators that its call advanced, if it was a submit.
-    """
-
-    value: Any
-    parts: Split
-    fingerprint: list[str] | None
-    seconds: float = 0.0
-    random_state: dict[str, Any] = {}  # noqa: RUF012 - never changed
-
-
-class Lived(NamedTuple):
-    """A call that was made live.
-
-    Attributes:
-        asked: The requests that it answers, oldest first.
-        result: What it returned.
-        seconds: How long it took, without the submits before it.
-        random_state: The generators that it advanced.
-    """
-
-    asked: Sequence[Asked]
-    result: Any
-    seconds: float
-    random_state: dict[str, Any]
-
-    def total_seconds(self) -> float:
-        """Return how long the interaction took, submits included."""
-        return self.seconds + sum(each.seconds for each in self.asked)
-
-    def states(self, half: Half) -> dict[str, dict[str, Any]]:
-        """Return the generators that moved, by the half of the interaction that moved them."""
-        submits = {name: state for each in self.asked for name, state in each.random_state.items()}
-        halves = {Half.SUBMIT.value: submits, half.value: self.random_state}
-        return {half: moved for half, moved in halves.items() if moved}
-
-    def fingerprint(self) -> list[str] | None:
-        """Return the fingerprints of all requests' rows; None where they are not compared."""
-        marks = [each.fingerprint for each in self.asked]
-        if not marks or any(mark is None for mark in marks):
-            return None
-        return [row for mark in marks for row in mark or ()]
-
-
 class Tape:
-    """What turns live calls into recorded interactions.
+    """What turns live calls into recorded interactions. Threads share it.
 
     Args:
         path: The cassette's directory.
         compression: ``"zstd"`` or None.
         strict: Raise what goes wrong while recording, instead of logging it.
-        metadata: Put into every manifest.
+        metadata: Put into every manifest; plain values.
 
     Attributes:
         recorded: The interactions that are safely on the disk, with the seconds that they took.
-        faults: The interactions that could not be recorded, with the cause.
+        faults: What could not be recorded, and why.
+        omissions: What had to be left out of recorded interactions.
         nbytes: What was written, in bytes.
+
+    Raises:
+        CassetteInUseError: If another session, here or in another process, writes to it.
+        CassetteWriteError: If the path is a file, or ``strict`` and it can't be written to.
     """
 
     def __init__(
@@ -98,68 +54,117 @@ class Tape:
     ) -> None:
         self.path = path
         self.recorded: dict[Key, float] = {}
-        self.faults: dict[Key, str] = {}
+        self.faults = Faults(path, strict=strict)
+        self.omissions: dict[Key, list[Omission]] = {}
         self.nbytes = 0
         self._compression = compression
-        self._strict = strict
-        self._metadata = split(metadata, "metadata", strict=True).skeleton
-        self._writer = Writer(path, compression)
-        self._open_requests: dict[str, list[Asked]] = {}
-        self._lock = threading.Lock()
+        self._metadata = metadata
+        self._replaced: dict[Key, set[Key]] = {}
+        self._waiting: dict[str, list[Asked]] = {}
+        self._lost: set[str] = set()
+        self._lock = threading.RLock()
+        self._process = os.getpid()
+        self._is_open = True
+        self._writer = self._first_writer()
 
     def close(self) -> None:
-        """Give the cassette free for other writers."""
-        self._writer.close()
+        """Give the cassette free for other writers; a call that ends later is not recorded."""
+        with self._lock:
+            self._is_open = False
+            if self._writer is not None:
+                self._writer.close()
+
+    def left_out(self) -> dict[str, list[str]]:
+        """Return what recorded interactions lack: the values' places and types."""
+        return {
+            str(key): [f"{each.path} (a {each.type_name})" for each in omissions]
+            for key, omissions in dict(self.omissions).items()
+        }
+
+    def replaces(self, keys: Iterable[Key]) -> None:
+        """Take away what was recorded before, of each step as soon as the step is recorded again."""
+        for key in keys:
+            self._replaced.setdefault(replace(key, index=0), set()).add(key)
 
     def submit(self, adapter: Adapter, call: Call, key: Key) -> Answer:
         """Make a submit live, and keep its request until its interaction is sampled."""
         asked: Asked | None = None
-        with self._tolerating(key):
-            ordinal = len(self._open_requests.get(adapter.name, ()))
-            asked = _asked(adapter, call, "request", ordinal)
-        before, started = RandomState.now(), time.perf_counter()
-        result = yield
-        if asked is not None:
-            advanced = RandomState.now().advanced_since(before)
-            asked = asked._replace(
-                seconds=time.perf_counter() - started, random_state=advanced
-            )  # fmt: skip
-            with self._lock:
-                self._open_requests.setdefault(adapter.name, []).append(asked)
+        watch: Stopwatch | None = None
+        with self.faults.tolerated(key):
+            self._refuse_fork()
+            asked = self._keep(adapter, call)
+            watch = Stopwatch()
+        try:
+            result = yield False
+        except BaseException:
+            self._drop(adapter, asked)
+            raise
+        if asked is None or watch is None:
+            self._lost.add(adapter.name)
+        else:
+            asked.seconds, asked.random_state = watch.seconds(), watch.advanced()
         return result
 
     def take(self, adapter: Adapter, call: Call, key: Key) -> Answer:
         """Make a whole call or a sample live, and record it."""
-        own: list[Asked] = []
-        if call.point.half is Half.WHOLE:
-            with self._tolerating(key):
-                own = [_asked(adapter, call, "request")]
-        before, started = RandomState.now(), time.perf_counter()
-        result = yield
-        seconds = time.perf_counter() - started
-        if key not in self.faults:
-            with self._tolerating(key):
-                advanced = RandomState.now().advanced_since(before)
-                lived = Lived(own or self._taken(adapter), result, seconds, advanced)
-                self._write(adapter, call, key, lived)
+        own: list[Asked] | None = None
+        watch: Stopwatch | None = None
+        with self.faults.tolerated(key):
+            self._refuse_fork()
+            if call.point.half is Half.WHOLE:
+                own = [Asked.of(adapter, call, strict=self.faults.strict)]
+            watch = Stopwatch()
+        result = yield call.point.half is Half.WHOLE
+        if watch is not None:
+            with self.faults.tolerated(key):
+                ended = datetime.now(timezone.utc)
+                seconds, advanced = watch.seconds(), watch.advanced()
+                asked = self._taken(adapter) if own is None else own
+                self._write(adapter, call, key, Lived(asked, result, seconds, advanced, ended))
         return result
 
-    def _taken(self, adapter: Adapter) -> list[Asked]:
+    def _first_writer(self) -> Writer | None:
+        """Open the cassette for writing; None where it can't be, but the run is to go on."""
+        try:
+            if self.path.is_file():
+                raise a_file(self.path)
+            return Writer(self.path, self._compression)
+        except OSError as error:
+            if self.faults.strict:
+                raise not_writable(self.path, None, error) from error
+            logger.warning(
+                "%s can't be written to: what is recorded is lost unless that changes (%s)",
+                self.path,
+                error,
+            )
+            return None
+
+    def _keep(self, adapter: Adapter, call: Call) -> Asked:
+        """Add a request to those that wait for their sample."""
         with self._lock:
-            return self._open_requests.pop(adapter.name, [])
+            waiting = self._waiting.setdefault(adapter.name, [])
+            ordinal = waiting[-1].ordinal + 1 if waiting else 0
+            asked = Asked.of(adapter, call, ordinal, strict=self.faults.strict)
+            waiting.append(asked)
+        return asked
+
+    def _drop(self, adapter: Adapter, asked: Asked | None) -> None:
+        """Forget a request whose submit failed."""
+        with self._lock:
+            waiting = self._waiting.get(adapter.name, [])
+            waiting[:] = [each for each in waiting if each is not asked]
+
+    def _taken(self, adapter: Adapter) -> list[Asked]:
+        """Return the requests that a sample answers."""
+        with self._lock:
+            waiting = self._waiting.pop(adapter.name, [])
+            if adapter.name in self._lost:
+                self._lost.remove(adapter.name)
+                raise CassetteError("a request that it answers could not be kept")
+        return waiting
 
     def _write(self, adapter: Adapter, call: Call, key: Key, lived: Lived) -> None:
-        response = adapter.capture(call, lived.result, [each.value for each in lived.asked])
-        parts = split(response, "response", strict=self._strict)
-        states = split(lived.states(call.point.half), "random_state")
-        requests = [each.parts.skeleton for each in lived.asked]
-        skeletons = {
-            "request": requests[0] if call.point.half is Half.WHOLE else requests,
-            "response": parts.skeleton,
-            "random_state": states.skeleton,
-        }
-        every = [*(each.parts for each in lived.asked), parts, states]
-        omissions = [omission for part in every for omission in part.omissions]
+        content = lived.content(adapter, call, strict=self.faults.strict)
 
         def manifest(entry: TensorsFile) -> Manifest:
             return Manifest(
@@ -172,51 +177,56 @@ class Tape:
                 entry_point=str(call.point),
                 versions=_versions(adapter.distributions),
                 tensors=entry,
-                trees=Packed.pack(skeletons, self._compression),
+                trees=Packed.pack(content.skeletons, self._compression),
                 fingerprint=lived.fingerprint(),
-                omissions=omissions,
-                recorded_at=datetime.now(timezone.utc).isoformat(timespec="milliseconds"),
+                omissions=content.omissions,
+                recorded_at=lived.ended.isoformat(timespec="microseconds"),
                 host=platform.node(),
                 seconds=lived.total_seconds(),
                 metadata=self._metadata,
             )
 
-        data = {name: tensor for part in every for name, tensor in part.tensors.items()}
         with self._lock:
-            written = self._writer.write(key, data, manifest)
-            self.recorded[key] = written.seconds
-            self.nbytes += written.tensors.size
+            try:
+                written = self._open_writer().write(key, content.tensors, manifest)
+                self._commit(key, written)
+            except OSError as error:
+                raise not_writable(self.path, key, error) from error
         _report(key, self.path, written)
 
-    @contextmanager
-    def _tolerating(self, key: Key) -> Iterator[None]:
-        """Keep a fault of the recording from the run, unless the user asked for strictness."""
-        try:
-            yield
-        except Exception as error:
-            self.faults[key] = f"{type(error).__name__}: {error}"
-            if self._strict:
-                raise
-            logger.warning("%s was not recorded in %s: %s", key, self.path, error, exc_info=error)
+    def _refuse_fork(self) -> None:
+        """Refuse to record in a forked process: it would file its calls under its parent's keys."""
+        if os.getpid() != self._process:
+            raise CassetteError("the call was made in a forked process, which does not record")
 
+    def _open_writer(self) -> Writer:
+        """Return the writer; try again to open it where that failed before."""
+        if not self._is_open:
+            raise CassetteError("the call ended after the with-block")
+        if self._writer is None:
+            self._writer = Writer(self.path, self._compression)
+        return self._writer
 
-def _asked(adapter: Adapter, call: Call, *path: object) -> Asked:
-    value = adapter.request(call)
-    parts = split(value, *path)
-    copies = {name: tensor.clone() for name, tensor in parts.tensors.items()}
-    half = call.point.half
-    rows = adapter.rows(value if half is Half.WHOLE else [value])
-    marks = None if rows is None else fingerprint(rows)
-    return Asked(value, parts._replace(tensors=copies), marks)
+    def _commit(self, key: Key, written: Manifest) -> None:
+        """Take note of an interaction that is on the disk."""
+        for old in self._replaced.pop(replace(key, index=0), set()) - {key}:
+            for suffix in (SUFFIX, *SUFFIXES.values()):  # the manifest first: it is what counts
+                (self.path / (old.stem + suffix)).unlink(missing_ok=True)
+        self.faults.causes.pop(key, None)
+        self.recorded[key] = written.seconds
+        self.nbytes += written.tensors.size + (self.path / (key.stem + SUFFIX)).stat().st_size
+        if written.omissions:
+            self.omissions[key] = written.omissions
 
 
 def _report(key: Key, path: Path, manifest: Manifest) -> None:
     logger.info("recorded %s in %s: %d bytes of tensors", key, path, manifest.tensors.size)
     for omission in manifest.omissions:
         logger.warning(
-            "%s was recorded without %s, a %s: %s. It can't be replayed until the type is taught "
-            "with rollout_cassettes.register_codec and the step is recorded again.",
+            "%s was recorded in %s without %s, a %s: %s. It can't be replayed until the type is "
+            "taught with rollout_cassettes.register_codec and the step is recorded again.",
             key,
+            path,
             omission.path,
             omission.type_name,
             omission.reason,

@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import functools
 import inspect
-import logging
 import os
-import secrets
-import shutil
-from collections.abc import Callable, Iterable, Mapping
-from pathlib import Path
+import threading
+import warnings
+from collections.abc import Callable, Coroutine, Iterable, Mapping
+from contextlib import ExitStack
 from types import TracebackType
-from typing import Any, Literal, TypeVar, cast
-
-from typing_extensions import Self
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rollout_cassettes.adapters import Adapter
 from rollout_cassettes.cassette import Cassette
 from rollout_cassettes.session import options
-from rollout_cassettes.session.player import replay
-from rollout_cassettes.session.recorder import record
+from rollout_cassettes.session.player import Player
+from rollout_cassettes.session.recorder import Recorder
+from rollout_cassettes.session.rewriter import Rewriter
 from rollout_cassettes.session.session import Session
-from rollout_cassettes.session.steps import StepsArgument
+from rollout_cassettes.session.steps import Steps, StepsArgument
 
-logger = logging.getLogger("rollout_cassettes")
+if TYPE_CHECKING:
+    import torch
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -37,8 +36,12 @@ class use_cassette:  # noqa: N801 - used like a function
         with rc.use_cassette("cassettes/gsm8k-tiny") as session:
             trainer.fit(agent_loop_manager)
 
+    Calls of a decorated function that overlap, since it calls itself or several threads or tasks
+    call it, share one session.
+
     Args:
-        path: The cassette's directory.
+        path: The cassette's directory; by default ``$ROLLOUT_CASSETTES_PATH``, else
+            ``cassettes/default``.
         steps: The steps to record or replay: None for all, a number, numbers, ``"1-5,8"``, or a
             predicate.
         record_mode: ``"once"`` records if there is no cassette, and else replays; ``"none"``
@@ -46,10 +49,13 @@ class use_cassette:  # noqa: N801 - used like a function
             ``"all"`` records every selected step again and keeps the others; ``"rewrite"``
             records a new cassette, which takes the old one's place if the block ends well.
         adapters: What to intercept; see :func:`record`.
+        compression: See :func:`record`.
+        on_unstorable: See :func:`record`.
+        metadata: See :func:`record`.
         on_mismatch: See :func:`replay`.
         on_unplayed: See :func:`replay`.
-        compression: See :func:`record`.
-        metadata: See :func:`record`.
+        restore_rng: See :func:`replay`.
+        device: See :func:`replay`.
 
     Raises:
         ValueError: If an option's value is not one of those listed.
@@ -60,39 +66,52 @@ class use_cassette:  # noqa: N801 - used like a function
         self,
         path: str | os.PathLike[str] | None = None,
         steps: StepsArgument = None,
-        record_mode: Literal["once", "none", "new_steps", "all", "rewrite"] = "once",
+        record_mode: options.RecordMode = "once",
         *,
         adapters: Iterable[Adapter] | Adapter | None = None,
-        on_mismatch: Literal["error", "warn"] = "error",
-        on_unplayed: Literal["ignore", "warn", "error"] = "ignore",
-        compression: Literal["zstd"] | None = "zstd",
+        compression: options.Compression = "zstd",
+        on_unstorable: options.OnUnstorable = "warn",
         metadata: Mapping[str, Any] | None = None,
+        on_mismatch: options.OnMismatch = "error",
+        on_unplayed: options.OnUnplayed = "ignore",
+        restore_rng: bool = True,
+        device: str | torch.device | None = None,
     ) -> None:
         self.path = options.cassette_path(path)
-        self.record_mode = options.word("record_mode", record_mode, options.RECORD_MODES)
-        chosen = options.adapters(adapters)
-        self._replay: dict[str, Any] = {
-            "steps": steps,
-            "adapters": chosen,
-            "on_mismatch": on_mismatch,
-            "on_unplayed": on_unplayed,
+        self.record_mode = options.word("record_mode", record_mode, options.RecordMode)
+        self._shared: dict[str, Any] = {
+            "steps": Steps.parse(steps),
+            "adapters": options.adapters(adapters),
         }
-        self._record: dict[str, Any] = {
-            "steps": steps,
-            "adapters": chosen,
-            "compression": compression,
-            "metadata": metadata,
+        self._recording: dict[str, Any] = {
+            "compression": options.compression(compression),
+            "on_unstorable": options.word("on_unstorable", on_unstorable, options.OnUnstorable),
+            "metadata": options.metadata(metadata),
+        }
+        self._replaying: dict[str, Any] = {
+            "on_mismatch": options.word("on_mismatch", on_mismatch, options.OnMismatch),
+            "on_unplayed": options.word("on_unplayed", on_unplayed, options.OnUnplayed),
+            "restore_rng": options.truth("restore_rng", restore_rng),
+            "device": options.device(device),
         }
         self._session: Session | None = None
-        self._fresh: Path | None = None
+        self._was_used = False
+
+    def __repr__(self) -> str:
+        return f"<use_cassette {self.path}, record_mode={self.record_mode!r}: {self._session}>"
+
+    # ---- as a context manager
 
     def __enter__(self) -> Session:
         if self._session is not None:
             raise RuntimeError("this use_cassette is open already: make a new one")
-        session = self._make_session()
-        session.__enter__()
-        self._session = session
-        return session
+        self._was_used = True
+        self._session = self._new_session()
+        try:
+            return self._session.__enter__()
+        except BaseException:
+            self._session = None
+            raise
 
     def __exit__(
         self,
@@ -101,11 +120,8 @@ class use_cassette:  # noqa: N801 - used like a function
         traceback: TracebackType | None,
     ) -> None:
         session, self._session = self._session, None
-        assert session is not None  # noqa: S101 - the block was entered
-        try:
+        if session is not None:
             session.__exit__(kind, error, traceback)
-        finally:
-            self._settle(session, failed=error is not None)
 
     async def __aenter__(self) -> Session:
         return self.__enter__()
@@ -118,57 +134,116 @@ class use_cassette:  # noqa: N801 - used like a function
     ) -> None:
         self.__exit__(kind, error, traceback)
 
+    def __del__(self) -> None:
+        if not getattr(self, "_was_used", True):
+            warnings.warn(
+                f"use_cassette for {self.path} was neither opened nor used as a decorator",
+                ResourceWarning,
+                stacklevel=2,
+                source=self,
+            )
+
+    # ---- as a decorator
+
     def __call__(self, function: F) -> F:
-        """Open the cassette around every call of a function."""
+        """Open the cassette around every call of a function.
+
+        Raises:
+            TypeError: If it is no function, or one that goes on after it returned: a generator.
+        """
+        generates = inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function)
+        if generates or inspect.isclass(function) or not callable(function):
+            raise TypeError(
+                f"use_cassette decorates functions and async functions, not {function!r}: open "
+                "it with a with-statement inside"
+            )
+        self._was_used = True
+        block = _SharedBlock(self._new_session)
         if inspect.iscoroutinefunction(function):
 
             @functools.wraps(function)
             async def wrapper(*args: Any, **kwargs: Any) -> Any:
-                with self._again():
+                with block:
                     return await function(*args, **kwargs)
 
         else:
 
             @functools.wraps(function)
             def wrapper(*args: Any, **kwargs: Any) -> Any:
-                with self._again():
-                    return function(*args, **kwargs)
+                with ExitStack() as stack:
+                    stack.enter_context(block)
+                    result = function(*args, **kwargs)
+                    if inspect.iscoroutine(result):
+                        return _awaiting(result, stack.pop_all())
+                    return result
 
         return cast("F", wrapper)
 
-    def _again(self) -> Self:
-        return type(self)(self.path, record_mode=self.record_mode, **(self._replay | self._record))  # type: ignore[arg-type]
+    # ---- choosing
 
-    def _make_session(self) -> Session:
+    def _new_session(self) -> Session:
+        """Return a session that does what the record mode says."""
         match self.record_mode:
-            case "once":
-                exists = self.path.is_dir() and bool(Cassette(self.path).keys)
-                if exists:
-                    return replay(path=self.path, **self._replay)
-                return record(path=self.path, **self._record)
-            case "none":
-                return replay(path=self.path, **self._replay)
+            case "once" if not (self.path.is_dir() and Cassette(self.path).keys):
+                return self._recorder(Recorder, "error")
             case "new_steps":
-                return replay(path=self.path, on_miss="record", **self._replay)
+                return self._player("record")
             case "all":
-                return record(path=self.path, on_existing="overwrite", **self._record)
+                return self._recorder(Recorder, "overwrite")
+            case "rewrite":
+                return self._recorder(Rewriter, "error")
             case _:
-                token = secrets.token_hex(4)
-                self._fresh = self.path.with_name(f".{self.path.name}.rewrite-{token}")
-                return record(path=self._fresh, **self._record)
+                return self._player("error")
 
-    def _settle(self, session: Session, *, failed: bool) -> None:
-        """Let a rewritten cassette take the old one's place, or throw it away."""
-        fresh, self._fresh = self._fresh, None
-        if fresh is None:
-            return
-        summary = session.summary()
-        if failed or not summary.recorded or summary.faults:
-            shutil.rmtree(fresh, ignore_errors=True)
-            logger.warning("%s was not rewritten: the new recording is not whole", self.path)
-            return
-        old = fresh.with_name(fresh.name.replace(".rewrite-", ".old-"))
-        if self.path.exists():
-            self.path.rename(old)
-        fresh.rename(self.path)
-        shutil.rmtree(old, ignore_errors=True)
+    def _recorder(self, cls: type[Recorder], on_existing: options.OnExisting) -> Recorder:
+        return cls(self.path, **self._shared, **self._recording, on_existing=on_existing)
+
+    def _player(self, on_miss: options.OnMiss) -> Player:
+        return Player(
+            self.path, **self._shared, **self._replaying, **self._recording, on_miss=on_miss
+        )
+
+
+class _SharedBlock:
+    """A session that the calls of a function share while they overlap.
+
+    Args:
+        make: Makes a session; asked each time that no call is under way.
+    """
+
+    def __init__(self, make: Callable[[], Session]) -> None:
+        self._make = make
+        self._session: Session | None = None
+        self._inside = 0
+        self._error: BaseException | None = None
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._session is None:
+                session = self._make()
+                session.__enter__()
+                self._session = session
+            self._inside += 1
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with self._lock:
+            self._inside -= 1
+            self._error = self._error or error  # one call that failed is enough to end badly
+            if self._inside or self._session is None:
+                return
+            session, failure = self._session, self._error
+            self._session, self._error = None, None
+            traceback = None if failure is None else failure.__traceback__
+            session.__exit__(None if failure is None else type(failure), failure, traceback)
+
+
+async def _awaiting(result: Coroutine[Any, Any, Any], block: ExitStack) -> Any:
+    """Await what a function returned, with the block still open around it."""
+    with block:
+        return await result

@@ -67,3 +67,15 @@ def train(assets, local_queue, dataset_cache, tmp_path_factory):
 
     with EventLoopThread() as loop:
         yield LocalTraining(assets, local_queue, loop, tmp_path_factory.mktemp("logs"))
+
+
+@pytest.fixture(scope="session")
+def train_on_ray(assets, dataset_cache, tmp_path_factory):
+    """Train through Ray actors: `train_on_ray(steps=3, overrides=(), *, fail=()) -> TrainingRun`.
+
+    Starts a cluster, which takes half a minute. Tests that use it are marked `ray`.
+    """
+    from tests.verl.ray_training import RayTraining
+
+    with RayTraining(assets, tmp_path_factory.mktemp("ray")) as training:
+        yield training

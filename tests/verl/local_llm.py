@@ -6,19 +6,11 @@ import asyncio
 import hashlib
 import random
 from collections import Counter
-from typing import NamedTuple
 
 from verl.workers.rollout.llm_server import LLMServerClient
 from verl.workers.rollout.replica import TokenOutput
 
 BYTES = 256  # the tokenizer's ids below this are bytes of text
-
-
-class Requests(NamedTuple):
-    """How many requests reached the LLM."""
-
-    training: int
-    validation: int
 
 
 class RequestFailedError(RuntimeError):
@@ -39,18 +31,15 @@ class LocalLLM(LLMServerClient):
         self.training = 0
         self.validation = 0
         self.paused = False
+        self.digests = {}
         self._weights = ""
         self._version = 0
         self._asked = Counter()
 
-    @property
-    def requests(self):
-        """How many requests came for training and for validation."""
-        return Requests(self.training, self.validation)
-
     def load(self, weights_digest, version):
         """Answer from now on as these weights would."""
         self._weights, self._version = weights_digest, version
+        self.digests[version] = weights_digest
 
     async def generate(self, request_id, *, prompt_ids, sampling_params, **kwargs):
         """Give a reply of 1 to `response_length` tokens; wait for each while paused."""

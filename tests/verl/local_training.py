@@ -8,51 +8,23 @@ dispatch, the LLM (`LocalLLM`) and the FSDP worker group (`LocalActor`).
 from __future__ import annotations
 
 import asyncio
-import json
 from contextlib import ExitStack
-from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
-from unittest import mock
 
-import torch
 from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
 from verl.trainer.ppo.v1 import get_trainer_cls
 from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
 
 from rollout_cassettes.demo.config import compose_config
 from tests.verl import agent_loops  # noqa: F401 - registers them
-from tests.verl.actor_batch import ActorBatch
 from tests.verl.event_loop import LocalHandle
-from tests.verl.local_actor import LocalActor
-from tests.verl.local_llm import LocalLLM, Requests
+from tests.verl.local_llm import LocalLLM
+from tests.verl.local_setup import LocalSetup
 from tests.verl.overrides import NO_VALIDATION
+from tests.verl.training_run import MetricsLog, Requests, TrainingRun
 from tests.verl.undecorated import undecorated
 
 POLL_INTERVAL = 0.01  # seconds; verl's 2.0 has no configuration key
-
-
-@dataclass(frozen=True)
-class TrainingRun:
-    """What a training did.
-
-    Attributes:
-        parameters: The trained model's parameters by name.
-        optimizer_state: AdamW's state by parameter index.
-        metrics: What verl logged, by step; step 0 is the validation before training.
-        actor_batches: What each `update_actor` was called with, in order.
-        requests: How many requests reached the LLM.
-        queue_left: The keys left in TransferQueue by partition; none after a tidy run.
-        trainer: The trainer itself, after `fit()`.
-    """
-
-    parameters: dict[str, torch.Tensor]
-    optimizer_state: dict[int, dict[str, torch.Tensor]]
-    metrics: dict[int, dict[str, float]]
-    actor_batches: list[ActorBatch]
-    requests: Requests
-    queue_left: dict[str, list[str]]
-    trainer: Any
 
 
 class LocalTraining:
@@ -84,34 +56,34 @@ class LocalTraining:
             The training run.
         """
         config = compose_config(self._assets, steps, (*NO_VALIDATION, *overrides))
+        self._runs += 1
+        log = MetricsLog(self._directory / f"local-{self._runs}.jsonl")
         with ExitStack() as stack:
             stack.enter_context(self._queue.installed())
-            log = self._log_file(stack)
+            stack.enter_context(log.installed())
             trainer = self._make_trainer(config, fail)
             stack.callback(self._settle, trainer)
             trainer.fit(trainer.local.agent_loop_manager)
             trainer.logger.finish()
             self._settle(trainer)
-            return TrainingRun(
-                parameters=trainer.actor_rollout_wg.parameters,
-                optimizer_state=trainer.actor_rollout_wg.optimizer_state,
-                metrics=_read_metrics(log),
-                actor_batches=trainer.actor_rollout_wg.batches,
-                requests=trainer.local.llm.requests,
-                queue_left=self._queue.keys(),
-                trainer=trainer,
-            )
+            return self._run(trainer, log)
 
-    def _log_file(self, stack):
-        self._runs += 1
-        path = self._directory / f"run-{self._runs}.jsonl"
-        environment = {"VERL_FILE_LOGGER_PATH": str(path)}
-        stack.enter_context(mock.patch.dict("os.environ", environment))
-        return path
+    def _run(self, trainer, log):
+        actor, llm = trainer.actor_rollout_wg, trainer.local.llm
+        return TrainingRun(
+            parameters=actor.parameters,
+            optimizer_state=actor.optimizer_state,
+            digests=llm.digests,
+            metrics=log.read(),
+            actor_batches=actor.batches,
+            requests=Requests(llm.training, llm.validation),
+            queue_left=self._queue.keys(),
+            trainer=trainer,
+        )
 
     def _make_trainer(self, config, fail):
         mode = get_trainer_cls(config.trainer.v1.trainer_mode)
-        trainer_class = type(f"Local{mode.__name__}", (_LocalSetup, mode), {})
+        trainer_class = type(f"Local{mode.__name__}", (LocalSetup, mode), {})
         trainer = trainer_class(config)
         trainer.local = LocalWorkers(config, self._loop, fail)
         trainer.replay_buffer.poll_interval = POLL_INTERVAL
@@ -144,31 +116,13 @@ class LocalWorkers:
             generate_sequences=lambda prompts: loop.run(self._worker.generate_sequences(prompts))
         )
 
+    def checkpoints(self, actor):
+        """Make what hands the actor's weights to the LLM."""
+        return LocalCheckpoints(actor, self.llm)
+
     async def settled(self):
         """Wait for every agent loop."""
         await asyncio.gather(*self._worker.background_tasks)
-
-
-class _LocalSetup:
-    """Overrides of verl's trainer: the parts of its set-up that would start Ray actors."""
-
-    def _setup(self):
-        self._init_tokenizer()
-        self._init_dataloader()
-        self._init_dump_executor()
-        self._init_resource_pool_mgr()
-        self.teacher_model_manager = None
-        self.distillation_config = None
-        self.ref_in_actor = False
-        self.actor_rollout_wg = LocalActor(self.config)
-        self.reward_loop_manager = SimpleNamespace(
-            reward_loop_worker_handles=self.local.reward_handles
-        )
-        self.checkpoint_manager = LocalCheckpoints(self.actor_rollout_wg, self.local.llm)
-        # The separate-async trainer serves from standalone replicas, through a second manager.
-        self.standalone_checkpoint_manager = self.checkpoint_manager
-        self.current_mode = None
-        self._load_checkpoint()
 
 
 class LocalCheckpoints:
@@ -198,8 +152,3 @@ class LocalCheckpoints:
     def resume_generation_replicas(self):
         """Go on generating."""
         self._llm.paused = False
-
-
-def _read_metrics(path):
-    lines = map(json.loads, path.read_text().splitlines())
-    return {line["step"]: line["data"] for line in lines}

@@ -24,6 +24,8 @@ def test_a_training_changes_the_weights_and_logs_every_step(train, assets):
     assert len(run.actor_batches) == 3
     assert sorted(run.metrics) == [1, 2, 3]
     assert run.metrics[3]["actor/pg_loss"] != 0
+    assert sorted(run.digests) == [0, 1, 2, 3]
+    assert len(set(run.digests.values())) == 4
 
 
 def test_two_live_runs_with_sorted_rows_are_equal_to_the_bit(train):

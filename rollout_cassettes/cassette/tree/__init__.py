@@ -8,15 +8,10 @@ docs/format.md lists the kinds.
 
 from rollout_cassettes.cassette.tree import classes as _classes
 from rollout_cassettes.cassette.tree import python as _python
-from rollout_cassettes.cassette.tree.codec import (
-    Omission,
-    Omitted,
-    Split,
-    join,
-    register_codec,
-    split,
-)
+from rollout_cassettes.cassette.tree.codec import register_codec
+from rollout_cassettes.cassette.tree.joiner import Omitted, join
 from rollout_cassettes.cassette.tree.plain import plain
+from rollout_cassettes.cassette.tree.splitter import Omission, Split, split
 
 _ = (_python, _classes)  # importing them enters their codecs into the table
 

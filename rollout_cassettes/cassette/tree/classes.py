@@ -2,7 +2,7 @@
 
 A cassette names such a class as ``module:Qualified.name``. Nothing is imported because a cassette
 says so: the class must be one that this process has imported already, or belong to a module of
-the short list below. No constructor runs; the fields are put where they were.
+the short list below. No constructor runs; the attributes are put where they were.
 """
 
 from __future__ import annotations
@@ -11,9 +11,15 @@ import dataclasses
 import enum
 import importlib
 import sys
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from types import MemberDescriptorType
 from typing import Any
 
-from rollout_cassettes.cassette.tree.codec import Codec, Joiner, Splitter, add, unstorable
+from rollout_cassettes.cassette.tree.codec import Codec, add
+from rollout_cassettes.cassette.tree.joiner import AS_PLAIN, Joiner
+from rollout_cassettes.cassette.tree.splitter import Splitter, unstorable
+from rollout_cassettes.errors import UnstorableValueError
 
 _IMPORTABLE = frozenset({"verl.protocol", "transfer_queue.metadata"})
 """Modules that a cassette may cause to be imported: those of the batches that our adapters store."""
@@ -21,23 +27,20 @@ _IMPORTABLE = frozenset({"verl.protocol", "transfer_queue.metadata"})
 
 def is_namedtuple(cls: type) -> bool:
     """Tell whether a class was made by ``namedtuple`` or ``typing.NamedTuple``."""
-    fields = getattr(cls, "_fields", None)
-    return issubclass(cls, tuple) and type(fields) is tuple
+    return issubclass(cls, tuple) and type(getattr(cls, "_fields", None)) is tuple
 
 
 def is_dataclass(cls: type) -> bool:
-    """Tell whether a class is a dataclass whose instances are nothing but their fields."""
-    builtin = (dict, list, tuple, set, str, bytes, int, float)
-    return (
-        dataclasses.is_dataclass(cls)
-        and not issubclass(cls, builtin)
-        and not hasattr(cls, "__del__")
-    )
+    """Tell whether a class is a dataclass that runs nothing when an instance goes away."""
+    return dataclasses.is_dataclass(cls) and not hasattr(cls, "__del__")
 
 
 def is_enum(cls: type) -> bool:
     """Tell whether a class is an enumeration."""
     return issubclass(cls, enum.Enum)
+
+
+# ---- finding classes by name
 
 
 def _name_of(value: Any, path: str) -> str:
@@ -57,38 +60,58 @@ def _find(name: str) -> Any:
     return found
 
 
-def _class_of(node: dict[str, Any], joiner: Joiner, belongs: Any) -> Any:
+def _class_of(node: dict[str, Any], joiner: Joiner, belongs: Callable[[type], bool]) -> Any:
     name = node["class"]
     module_name = name.partition(":")[0]
     if module_name in _IMPORTABLE:
-        importlib.import_module(module_name)
+        with suppress(ImportError):
+            importlib.import_module(module_name)
     cls = _find(name)
     if cls is None:
-        raise joiner.not_imported(name)
+        reason = "this process has not imported it, and a cassette imports nothing by itself"
+        raise joiner.unavailable(name, reason, f"Run `import {module_name}` first.", AS_PLAIN)
     if not (isinstance(cls, type) and belongs(cls)):
-        raise ValueError(f"{name} is not such a class")
+        raise ValueError(f"{name} is no such class")
     return cls
 
 
-def _split_enum(value: enum.Enum, into: Splitter, path: str) -> dict[str, Any]:
-    return {
-        "class": _name_of(value, path),
-        "name": value.name,
-        "value": into.child(value.value, path, "value"),
-    }
+def _changed(
+    node: dict[str, Any], joiner: Joiner, recorded: Iterable[str], now: Iterable[str]
+) -> UnstorableValueError:
+    return joiner.unavailable(
+        node["class"],
+        f"it was recorded with the fields {list(recorded)}, and has {list(now)} here",
+        "Use the version of the class that the cassette was recorded with, or record again.",
+        AS_PLAIN,
+    )
+
+
+# ---- enumerations
+
+
+def _split_enum(value: enum.Enum, _into: Splitter, path: str) -> dict[str, Any]:
+    """Name a member; a combination of flags may have no name, and is kept as its value."""
+    entries = {"class": _name_of(value, path), "name": value.name}
+    return {**entries, "value": value.value} if isinstance(value, enum.Flag) else entries
 
 
 def _join_enum(node: dict[str, Any], joiner: Joiner) -> enum.Enum:
     cls = _class_of(node, joiner, is_enum)
     member: enum.Enum | None = cls.__members__.get(node["name"])
-    if member is None and issubclass(cls, enum.Flag):  # a combination has no name of its own
-        member = cls(joiner.value(node["value"]))
     if member is not None:
         return member
-    raise ValueError(f"{node['class']} has no member {node['name']!r}")
+    if issubclass(cls, enum.Flag):
+        combination: enum.Enum = cls(node["value"])
+        return combination
+    raise _changed(node, joiner, [node["name"]], cls.__members__)
+
+
+# ---- named tuples
 
 
 def _split_namedtuple(value: Any, into: Splitter, path: str) -> dict[str, Any]:
+    if getattr(value, "__dict__", None):
+        raise unstorable(value, path, "it has attributes beside its fields")
     fields = zip(value._fields, value, strict=True)
     items = [into.child(item, path, name) for name, item in fields]
     return {"class": _name_of(value, path), "fields": list(value._fields), "items": items}
@@ -96,34 +119,59 @@ def _split_namedtuple(value: Any, into: Splitter, path: str) -> dict[str, Any]:
 
 def _join_namedtuple(node: dict[str, Any], joiner: Joiner) -> Any:
     cls = _class_of(node, joiner, is_namedtuple)
+    items = joiner.value(node["items"])
     if list(cls._fields) != node["fields"]:
-        raise joiner.corrupt(f"{node['class']} has the fields {cls._fields}, not {node['fields']}")
-    return tuple.__new__(cls, joiner.value(node["items"]))
+        raise _changed(node, joiner, node["fields"], cls._fields)
+    if len(items) != len(cls._fields):
+        raise ValueError(f"{len(items)} items for the fields {cls._fields}")
+    return tuple.__new__(cls, items)
+
+
+# ---- dataclasses
 
 
 def _split_dataclass(value: Any, into: Splitter, path: str) -> dict[str, Any]:
-    names = [item.name for item in dataclasses.fields(value) if hasattr(value, item.name)]
-    extras = [name for name in getattr(value, "__dict__", ()) if name not in names]
+    object.__new__(type(value))  # refuses what is more than its attributes, such as an exception
+    attributes = _attributes(value)
+    names = [item.name for item in dataclasses.fields(value) if item.name in attributes]
+    extras = [name for name in attributes if name not in names]
     return {
         "class": _name_of(value, path),
-        "fields": {name: into.child(getattr(value, name), path, name) for name in names},
-        "extras": {name: into.child(value.__dict__[name], path, name) for name in extras},
+        "fields": {name: into.child(attributes[name], path, name) for name in names},
+        "extras": {name: into.child(attributes[name], path, name) for name in extras},
     }
 
 
 def _join_dataclass(node: dict[str, Any], joiner: Joiner) -> Any:
     cls = _class_of(node, joiner, is_dataclass)
-    declared = {item.name for item in dataclasses.fields(cls)}
-    if not declared.issuperset(node["fields"]):
-        raise joiner.corrupt(
-            f"{node['class']} has the fields {declared}, not {list(node['fields'])}"
-        )
-    value = object.__new__(cls)
-    for name, item in node["fields"].items():
-        object.__setattr__(value, name, joiner.value(item))
-    for name, item in node["extras"].items():
-        value.__dict__[name] = joiner.value(item)
+    declared = [item.name for item in dataclasses.fields(cls)]
+    if not set(declared).issuperset(node["fields"]):
+        raise _changed(node, joiner, node["fields"], declared)
+    value, slots = object.__new__(cls), _slots(cls)
+    for name, item in [*node["fields"].items(), *node["extras"].items()]:
+        if name in slots:
+            slots[name].__set__(value, joiner.value(item))
+        else:
+            value.__dict__[name] = joiner.value(item)
     return value
+
+
+def _attributes(value: Any) -> dict[str, Any]:
+    """Return an object's own attributes: those in slots, and those in its ``__dict__``."""
+    attributes: dict[str, Any] = {}
+    for name, slot in _slots(type(value)).items():
+        with suppress(AttributeError):  # a slot may be empty
+            attributes[name] = slot.__get__(value)
+    return {**attributes, **getattr(value, "__dict__", {})}
+
+
+def _slots(cls: type) -> dict[str, MemberDescriptorType]:
+    return {
+        name: slot
+        for base in reversed(cls.__mro__)
+        for name, slot in vars(base).items()
+        if isinstance(slot, MemberDescriptorType)
+    }
 
 
 add(Codec("enum", _split_enum, _join_enum), family=is_enum)

@@ -7,21 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from rollout_cassettes.cassette.tree.codec import Codec, Joiner, Splitter, add, unstorable
+from rollout_cassettes.cassette.tree.codec import Codec, add
+from rollout_cassettes.cassette.tree.joiner import Joiner
+from rollout_cassettes.cassette.tree.splitter import Splitter, unstorable
 
 PLAIN_DTYPES = frozenset("?bBhHiIlLqQefd")
 """The ``dtype.char`` of the dtypes that safetensors stores as they are."""
 
+_MOST_EMPTY_ITEMS = 2**31
+"""How large an array of items that take no memory may be, such as zero-width strings."""
+
+# ---- dtypes
+
 
 def _is_plain(dtype: np.dtype[Any]) -> bool:
-    return dtype.char in PLAIN_DTYPES and dtype.isnative
+    return dtype.char in PLAIN_DTYPES and dtype.isbuiltin == 1
 
 
 def _describe(dtype: np.dtype[Any], value: object, path: str) -> Any:
     """Return a dtype as numpy's own file format writes it: a string, or a list of fields."""
+    if dtype.hasobject:
+        raise unstorable(value, path, f"its dtype {dtype} refers to Python objects")
     described = np.lib.format.dtype_to_descr(dtype)
-    known = not dtype.hasobject and np.lib.format.descr_to_dtype(described) == dtype
-    if not known:
+    rebuilt = np.lib.format.descr_to_dtype(described)
+    if rebuilt != dtype or rebuilt.type is not dtype.type:
         raise unstorable(value, path, f"numpy can't rebuild its dtype {dtype}")
     return _listed(described)
 
@@ -48,57 +57,68 @@ def _fields_from(described: Any) -> Any:
     ]
 
 
-def _split_array(value: np.ndarray[Any, Any], into: Splitter, path: str) -> dict[str, Any]:
-    import torch  # noqa: PLC0415 - what is written goes through torch; what is read need not
+def _split_dtype(value: np.dtype[Any], _into: Splitter, path: str) -> dict[str, Any]:
+    return {"dtype": "|O" if value == np.dtype(object) else _describe(value, value, path)}
 
-    if value.dtype.hasobject:
-        if value.dtype.kind != "O":
-            raise unstorable(value, path, "it is a structured array with objects in it")
+
+def _join_dtype(node: dict[str, Any], _joiner: Joiner) -> np.dtype[Any]:
+    return np.dtype(object) if node["dtype"] == "|O" else _dtype_from(node["dtype"])
+
+
+# ---- arrays
+
+
+def _split_array(value: np.ndarray[Any, Any], into: Splitter, path: str) -> dict[str, Any]:
+    if value.dtype == np.dtype(object):
         return {"shape": list(value.shape), "objects": into.children(value.ravel(), path)}
     value = np.ascontiguousarray(value).reshape(value.shape)
-    identity: object = object()
-    if value.nbytes:
-        place = value.__array_interface__["data"][0]
-        identity = ("numpy", place, value.dtype.str, value.shape)
     if _is_plain(value.dtype):
-        owned = value if value.flags.writeable else value.copy()
-        return {"key": into.store(path, identity, value, torch.from_numpy(owned))}
-    data = torch.frombuffer(bytearray(value.tobytes()) or bytearray(1), dtype=torch.uint8)
-    key = into.store(path, identity, value, data[: value.nbytes])
+        return {"key": _store(value, value, into, path)}
+    described = _describe(value.dtype, value, path)
+    data = np.frombuffer(bytearray(value.tobytes()), np.uint8)
     return {
-        "key": key,
-        "dtype": _describe(value.dtype, value, path),
+        "key": _store(value, data, into, path),
+        "dtype": described,
         "shape": list(value.shape),
     }
+
+
+def _store(
+    value: np.ndarray[Any, Any], data: np.ndarray[Any, Any], into: Splitter, path: str
+) -> str:
+    """Store the data of a contiguous array: once for all arrays that are the same memory."""
+    import torch  # noqa: PLC0415 - what is written goes through torch; what is read need not
+
+    place = (value.ctypes.data, value.dtype.str, value.shape)
+    identity = ("numpy", *place) if value.nbytes else object()
+    owned = data if data.flags.writeable else data.copy()
+    return into.store(path, identity, value, torch.from_numpy(owned))
 
 
 def _join_array(node: dict[str, Any], joiner: Joiner) -> np.ndarray[Any, Any]:
     if "objects" in node:
         return _join_objects(node, joiner)
-    raw = joiner.raw(node["key"])
+    raw = joiner.tensors[node["key"]]
     if "dtype" not in node:
         return raw.numpy()
     dtype, shape = _dtype_from(node["dtype"]), tuple(node["shape"])
-    if dtype.itemsize == 0:
-        return np.zeros(_checked(shape), dtype)
-    return np.frombuffer(raw.data, dtype).reshape(shape)
+    if dtype.itemsize:
+        array: np.ndarray[Any, Any] = np.require(np.frombuffer(raw.data, dtype), requirements="A")
+        return array.reshape(shape)
+    if math.prod(shape) > _MOST_EMPTY_ITEMS:
+        raise ValueError(f"the shape {shape} is too large")
+    return np.ndarray(shape, dtype)  # numpy.zeros would widen zero-width strings
 
 
 def _join_objects(node: dict[str, Any], joiner: Joiner) -> np.ndarray[Any, Any]:
-    items, shape = node["objects"], tuple(node["shape"])
-    if math.prod(shape) != len(items):
-        raise ValueError(f"an object array of shape {shape} can't hold {len(items)} objects")
-    flat = np.empty(len(items), dtype=object)
-    for number, item in enumerate(items):
-        flat[number] = joiner.value(item)
-    return flat.reshape(shape)
+    items = joiner.value(node["objects"])
+    flat: np.ndarray[Any, Any] = np.empty(len(items), dtype=object)
+    for number, item in enumerate(items):  # numpy would take a list of lists for more dimensions
+        flat[number] = item
+    return flat.reshape(tuple(node["shape"]))
 
 
-def _checked(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Refuse absurd shapes of items that take no memory, such as zero-width strings."""
-    if math.prod(shape) > 2**31:
-        raise ValueError(f"the shape {shape} is too large")
-    return shape
+# ---- scalars
 
 
 def _split_scalar(value: np.generic, _into: Splitter, path: str) -> dict[str, Any]:
@@ -107,16 +127,14 @@ def _split_scalar(value: np.generic, _into: Splitter, path: str) -> dict[str, An
 
 def _join_scalar(node: dict[str, Any], _joiner: Joiner) -> np.generic:
     dtype = _dtype_from(node["dtype"])
-    scalar: np.generic = np.frombuffer(node["data"], dtype)[0] if dtype.itemsize else dtype.type()
+    data = node["data"][: dtype.itemsize]  # numpy gives a byte for a string of none
+    if dtype.kind == "U":  # an array would take trailing zeros for padding
+        scalar: np.generic = np.str_(data.decode("utf-32-le", "surrogatepass"))
+    elif dtype.kind == "S":
+        scalar = np.bytes_(data)
+    else:
+        scalar = np.ndarray((), dtype, bytearray(data))[()]
     return scalar
-
-
-def _split_dtype(value: np.dtype[Any], _into: Splitter, path: str) -> dict[str, Any]:
-    return {"dtype": "|O" if value.kind == "O" else _describe(value, value, path)}
-
-
-def _join_dtype(node: dict[str, Any], _joiner: Joiner) -> np.dtype[Any]:
-    return np.dtype(object) if node["dtype"] == "|O" else _dtype_from(node["dtype"])
 
 
 add(Codec("numpy.array", _split_array, _join_array), np.ndarray, np.memmap)

@@ -9,18 +9,21 @@ import numpy as np
 import torch
 from PIL import Image
 
-from rollout_cassettes.cassette.tree.codec import Codec, Joiner, Splitter, add, unstorable
+from rollout_cassettes.cassette.tree.codec import Codec, add
+from rollout_cassettes.cassette.tree.joiner import Joiner
+from rollout_cassettes.cassette.tree.splitter import Splitter, unstorable
 
 
 def _split_image(value: Image.Image, into: Splitter, path: str) -> dict[str, Any]:
-    png = io.BytesIO()
+    file = io.BytesIO()
     try:
-        value.save(png, format="PNG")
+        value.save(file, format="PNG")
     except (OSError, ValueError) as error:
-        raise unstorable(value, path, f"its mode {value.mode} has no PNG form") from error
-    if not _same(value, _decode(png.getvalue())):
+        raise unstorable(value, path, f"it can't be saved as PNG: {error}") from error
+    png = file.getvalue()
+    if not _same(value, _decode(png)):
         raise unstorable(value, path, f"PNG would change its pixels (mode {value.mode})")
-    data = torch.from_numpy(np.frombuffer(bytearray(png.getvalue()), np.uint8))
+    data = torch.from_numpy(np.frombuffer(bytearray(png), np.uint8))
     return {"key": into.store(path, object(), value, data)}
 
 
@@ -31,13 +34,15 @@ def _decode(png: bytes) -> Image.Image:
 
 
 def _same(left: Image.Image, right: Image.Image) -> bool:
-    palettes = left.getpalette(), right.getpalette()
-    same_shape = (left.mode, left.size) == (right.mode, right.size)
-    return same_shape and palettes[0] == palettes[1] and left.tobytes() == right.tobytes()
+    return (
+        (left.mode, left.size) == (right.mode, right.size)
+        and left.getpalette() == right.getpalette()
+        and left.tobytes() == right.tobytes()
+    )
 
 
 def _join_image(node: dict[str, Any], joiner: Joiner) -> Image.Image:
-    return _decode(bytes(joiner.raw(node["key"]).data))
+    return _decode(bytes(joiner.tensors[node["key"]].data))
 
 
 add(

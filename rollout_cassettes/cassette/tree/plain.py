@@ -1,6 +1,7 @@
 """Reading a tree without the libraries whose values it holds: no torch, no framework.
 
-Tensors come as numpy arrays, batches and objects as dicts, stacks as lists.
+Tensors come as numpy arrays, batches and objects as dicts, stacks as lists, images as the bytes of
+PNG files. What can't be a key, or in a set, without its class makes a list of its mapping or set.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rollout_cassettes.cassette.tree.codec import KIND, Joiner
+from rollout_cassettes.cassette.tree.codec import CUSTOM, KIND
+from rollout_cassettes.cassette.tree.joiner import Joiner
 
 if TYPE_CHECKING:
     from rollout_cassettes.cassette.safetensors_file import RawTensor
@@ -38,29 +40,31 @@ class PlainJoiner(Joiner):
 
     def value(self, node: Any) -> Any:
         """Return the plain value that a skeleton stands for."""
-        if type(node) is dict and isinstance(node.get(KIND), str):
-            read = _PLAIN.get(node[KIND])
-            if read is not None:
-                return read(node, self)
-            if node[KIND].startswith("custom."):
-                return self.value(node["data"])
+        kind = node.get(KIND) if type(node) is dict else None
+        if not isinstance(kind, str):
+            return super().value(node)
+        if kind.startswith(CUSTOM):
+            return self.value(node["data"])
+        if kind in _PLAIN:
+            return _PLAIN[kind](node, self)
         return super().value(node)
+
+
+# ---- tensors
 
 
 def _tensor(node: dict[str, Any], joiner: Joiner) -> Any:
     if "jagged" in node:
-        return _rows(node["jagged"], joiner)
+        return _jagged_rows(node["jagged"], joiner)
     if "nested" in node:
         return _nested_rows(node["nested"], joiner)
-    array = joiner.raw(node["key"]).numpy()
-    if "dtype" not in node:
-        return array
-    if node["dtype"] in ("complex64", "complex128"):
+    array = joiner.tensors[node["key"]].numpy()
+    if node.get("dtype") in ("complex64", "complex128"):
         return array.view(node["dtype"]).reshape(node["shape"])
     return array
 
 
-def _rows(node: dict[str, Any], joiner: Joiner) -> list[Any]:
+def _jagged_rows(node: dict[str, Any], joiner: Joiner) -> list[Any]:
     """Return the rows of a jagged tensor, as arrays."""
     import numpy as np  # noqa: PLC0415 - opening a cassette needs no numpy
 
@@ -68,35 +72,67 @@ def _rows(node: dict[str, Any], joiner: Joiner) -> list[Any]:
     lengths = np.diff(offsets) if node["lengths"] is None else joiner.value(node["lengths"])
     ragged = node["ragged_dim"] - 1
     moved = np.moveaxis(values, ragged, 0)
-    pieces = zip(offsets[:-1], lengths, strict=True)
-    return [np.moveaxis(moved[start : start + size], 0, ragged) for start, size in pieces]
+    places = zip(offsets[:-1].tolist(), lengths.tolist(), strict=True)
+    return [np.moveaxis(moved[start : start + size], 0, ragged) for start, size in places]
 
 
 def _nested_rows(node: dict[str, Any], joiner: Joiner) -> list[Any]:
+    """Return the rows of a strided nested tensor, as arrays."""
     values, shapes = joiner.value(node["values"]), node["shapes"]
-    ends = list(itertools.accumulate(math.prod(shape) for shape in shapes))
-    starts = [0, *ends]
-    return [
-        values[start:end].reshape(shape)
-        for start, end, shape in zip(starts, ends, shapes, strict=False)
-    ]  # fmt: skip
+    ends = list(itertools.accumulate((math.prod(shape) for shape in shapes), initial=0))
+    places = zip(itertools.pairwise(ends), shapes, strict=True)
+    return [values[start:end].reshape(shape) for (start, end), shape in places]
+
+
+# ---- objects and batches
 
 
 def _name(node: dict[str, Any], _joiner: Joiner) -> Any:
     return node["name"]
 
 
-def _fields(node: dict[str, Any], joiner: Joiner) -> dict[str, Any]:
-    return {name: joiner.value(field) for name, field in node["fields"].items()}
+def _data(node: dict[str, Any], joiner: Joiner) -> Any:
+    return joiner.value(node["data"])
 
 
-def _items(node: dict[str, Any], joiner: Joiner) -> list[Any]:
-    items = node["data"] if "data" in node else node["items"]
-    return [joiner.value(item) for item in items]
+def _object(node: dict[str, Any], joiner: Joiner) -> dict[str, Any]:
+    attributes = {**node["fields"], **node.get("extras", {})}
+    return {name: joiner.value(item) for name, item in attributes.items()}
 
 
 def _record(node: dict[str, Any], joiner: Joiner) -> dict[str, Any]:
     return dict(zip(node["fields"], joiner.value(node["items"]), strict=True))
+
+
+def _items(node: dict[str, Any], joiner: Joiner) -> list[Any]:
+    items: list[Any] = joiner.value(node["data"] if "data" in node else node["items"])
+    return items
+
+
+def _image(node: dict[str, Any], joiner: Joiner) -> bytes:
+    return bytes(joiner.tensors[node["key"]].data)
+
+
+# ---- what is hashed
+
+
+def _mapping(node: dict[str, Any], joiner: Joiner) -> Any:
+    keys, values = joiner.value(node["keys"]), joiner.value(node["values"])
+    pairs = list(zip(keys, values, strict=True))
+    return dict(pairs) if all(map(_is_hashable, keys)) else pairs
+
+
+def _set(node: dict[str, Any], joiner: Joiner) -> Any:
+    items = joiner.value(node["items"])
+    return set(items) if all(map(_is_hashable, items)) else items
+
+
+def _is_hashable(value: Any) -> bool:
+    try:
+        hash(value)
+    except TypeError:
+        return False
+    return True
 
 
 _PLAIN: dict[str, Callable[[dict[str, Any], Joiner], Any]] = {
@@ -105,13 +141,18 @@ _PLAIN: dict[str, Callable[[dict[str, Any], Joiner], Any]] = {
     "torch.device": _name,
     "torch.layout": _name,
     "torch.size": lambda node, _joiner: tuple(node["sizes"]),
-    "tensordict.TensorDict": _fields,
+    "tensordict.TensorDict": _object,
     "tensordict.LazyStackedTensorDict": _items,
-    "tensordict.NonTensorData": lambda node, joiner: joiner.value(node["data"]),
+    "tensordict.NonTensorData": _data,
     "tensordict.NonTensorStack": _items,
     "tensordict.LinkedList": _items,
-    "PIL.image": lambda node, joiner: bytes(joiner.raw(node["key"]).data),
-    "dataclass": _fields,
+    "PIL.image": _image,
+    "dataclass": _object,
     "namedtuple": _record,
     "enum": _name,
+    "dict": _mapping,
+    "OrderedDict": _mapping,
+    "defaultdict": _mapping,
+    "set": _set,
+    "frozenset": _set,
 }

@@ -6,36 +6,33 @@ import math
 from typing import Any
 
 import torch
+from torch.nested._internal.nested_tensor import NestedTensor  # what a jagged tensor is
 
-from rollout_cassettes.cassette.safetensors_file import RawTensor
-from rollout_cassettes.cassette.tree.codec import Codec, Joiner, Splitter, add, unstorable
+from rollout_cassettes.cassette.safetensors_file import DTYPES, RawTensor
+from rollout_cassettes.cassette.tree.codec import Codec, add
+from rollout_cassettes.cassette.tree.joiner import AS_PLAIN, Joiner
+from rollout_cassettes.cassette.tree.splitter import Splitter, unstorable
 
-STORED_AS = {
-    torch.bool: "BOOL", torch.uint8: "U8", torch.int8: "I8",
-    torch.uint16: "U16", torch.int16: "I16", torch.float16: "F16", torch.bfloat16: "BF16",
-    torch.uint32: "U32", torch.int32: "I32", torch.float32: "F32",
-    torch.uint64: "U64", torch.int64: "I64", torch.float64: "F64",
-    torch.float8_e4m3fn: "F8_E4M3", torch.float8_e5m2: "F8_E5M2",
-}  # fmt: skip
-"""The dtypes that every safetensors reader knows. Others are stored as their bytes."""
+_STORED = frozenset(getattr(torch, dtype.torch) for dtype in DTYPES.values())
+"""The dtypes that every safetensors reader knows. Tensors of others are stored as their bytes."""
 
-_DTYPES = {name: dtype for dtype, name in STORED_AS.items()}
+# ---- taking tensors apart
 
 
 def _split_tensor(value: torch.Tensor, into: Splitter, path: str) -> dict[str, Any]:
+    _refuse_exotic(value, path)
     if value.layout is torch.jagged:
         return {"jagged": _split_jagged(value, into, path), **_traits(value, into)}
     if value.is_nested:
         return {"nested": _split_nested(value, into, path), **_traits(value, into)}
-    _refuse_exotic(value, path)
     entry: dict[str, Any] = {"key": into.store(path, _identity(value), value, _bytes_of(value))}
-    if value.dtype not in STORED_AS:
+    if value.dtype not in _STORED:
         entry |= {"dtype": _dtype_name(value.dtype), "shape": list(value.shape)}
     return entry | _traits(value, into)
 
 
 def _refuse_exotic(value: torch.Tensor, path: str) -> None:
-    if value.layout is not torch.strided:
+    if value.layout not in (torch.strided, torch.jagged):
         raise unstorable(value, path, f"its layout is {value.layout}")
     if value.is_quantized:
         raise unstorable(value, path, "it is quantized")
@@ -68,18 +65,19 @@ def _identity(value: torch.Tensor) -> object:
 def _bytes_of(value: torch.Tensor) -> torch.Tensor:
     """Return a tensor's data, contiguous, on the CPU, in a dtype that safetensors knows."""
     data = value.detach().resolve_conj().resolve_neg().to("cpu").contiguous()
-    if data.dtype in STORED_AS:
+    if data.dtype in _STORED:
         return data
-    return data.reshape(-1).view(torch.uint8)
+    flat = data.as_strided((data.numel(),), (1,))  # one item may be contiguous at any stride
+    return flat.view(torch.uint8)
 
 
 def _split_jagged(value: Any, into: Splitter, path: str) -> dict[str, Any]:
     """Take a jagged tensor apart; ``offsets`` that two tensors share stay shared."""
     lengths = value.lengths()
     return {
-        "values": into.child(value.values().detach(), path, "values"),
-        "offsets": into.child(value.offsets(), path, "offsets"),
-        "lengths": None if lengths is None else into.child(lengths, path, "lengths"),
+        "values": into.needed(value.values().detach(), path, "values"),
+        "offsets": into.needed(value.offsets(), path, "offsets"),
+        "lengths": None if lengths is None else into.needed(lengths, path, "lengths"),
         "ragged_dim": value._ragged_idx,  # noqa: SLF001 - torch has no public name for it
     }
 
@@ -89,9 +87,12 @@ def _split_nested(value: torch.Tensor, into: Splitter, path: str) -> dict[str, A
     flat = [row.reshape(-1) for row in rows]
     values = torch.cat(flat) if flat else torch.empty(0, dtype=value.dtype, device=value.device)
     return {
-        "values": into.child(values, path, "values"),
+        "values": into.needed(values, path, "values"),
         "shapes": [list(row.shape) for row in rows],
     }
+
+
+# ---- putting tensors together
 
 
 def _join_tensor(node: dict[str, Any], joiner: Joiner) -> torch.Tensor:
@@ -110,97 +111,123 @@ def _join_data(node: dict[str, Any], joiner: Joiner) -> torch.Tensor:
         return _join_nested(node["nested"], joiner)
     key = node["key"]
     if key not in joiner.joined:
-        value = _from_raw(joiner.raw(key), node)
-        joiner.joined[key] = value.to(_device(node, joiner))
+        value = _from_raw(joiner.tensors[key], node, joiner)
+        joiner.joined[key] = value.to(device_of(node, joiner))
     joined: torch.Tensor = joiner.joined[key]
     return joined
 
 
-def _from_raw(raw: RawTensor, node: dict[str, Any]) -> torch.Tensor:
-    dtype, shape, data = _DTYPES[raw.dtype], raw.shape, raw.data
-    if "dtype" in node:
-        dtype, shape = _dtype_from(node["dtype"]), tuple(node["shape"])
-        data = memoryview(bytearray(data))  # bytes lie anywhere; items want an aligned place
-    if data.nbytes == 0:
-        return torch.empty(_empty(shape), dtype=dtype)
-    return torch.frombuffer(data, dtype=dtype).view(shape)
+def _from_raw(raw: RawTensor, node: dict[str, Any], joiner: Joiner) -> torch.Tensor:
+    if "dtype" not in node:
+        return _viewed(raw.data, getattr(torch, DTYPES[raw.dtype].torch), raw.shape)
+    aligned = memoryview(bytearray(raw.data))  # bytes may lie anywhere, other items may not
+    return _viewed(aligned, _dtype_from(node["dtype"], joiner), tuple(node["shape"]))
 
 
-def _empty(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _viewed(data: memoryview, dtype: torch.dtype, shape: tuple[int, ...]) -> torch.Tensor:
+    """Return a tensor that is this memory."""
+    if data.nbytes:
+        return torch.frombuffer(data, dtype=dtype).view(shape)
     if math.prod(shape):
         raise ValueError(f"there is no data for a tensor of shape {shape}")
-    return shape
+    return torch.empty(shape, dtype=dtype)
 
 
-def _device(node: dict[str, Any], joiner: Joiner) -> torch.device:
-    """Return where a tensor goes: where the reader asks, else where it was, else the CPU."""
+def device_of(node: dict[str, Any], joiner: Joiner) -> torch.device:
+    """Return where a value goes: where the reader asks, else where it was, else the CPU."""
     if joiner.device is not None:
         return torch.device(joiner.device)
     recorded = torch.device(node.get("device", "cpu"))
-    if recorded.type == "cuda" and (recorded.index or 0) >= torch.cuda.device_count():
+    present = torch.accelerator.current_accelerator()
+    if present is None or recorded.type != present.type:
         return torch.device("cpu")
-    if recorded.type == "mps" and not torch.backends.mps.is_available():
-        return torch.device("cpu")
-    return recorded if recorded.type in ("cpu", "cuda", "mps") else torch.device("cpu")
+    missing = (recorded.index or 0) >= torch.accelerator.device_count()
+    return torch.device("cpu") if missing else recorded
 
 
 def _join_jagged(node: dict[str, Any], joiner: Joiner) -> torch.Tensor:
-    lengths = node["lengths"]
+    values, offsets = joiner.value(node["values"]), joiner.value(node["offsets"])
+    lengths, ragged_dim = joiner.value(node["lengths"]), node["ragged_dim"]
+    if ragged_dim not in range(1, values.dim() + 1):
+        raise ValueError(f"a jagged tensor can't be ragged in dimension {ragged_dim!r}")
+    _check_rows(offsets, lengths, values.shape[ragged_dim - 1])
     return torch.nested.nested_tensor_from_jagged(
-        joiner.value(node["values"]),
-        offsets=joiner.value(node["offsets"]),
-        lengths=None if lengths is None else joiner.value(lengths),
-        jagged_dim=node["ragged_dim"],
+        values, offsets=offsets, lengths=lengths, jagged_dim=ragged_dim
     )
 
 
+def _check_rows(offsets: torch.Tensor, lengths: torch.Tensor | None, size: int) -> None:
+    """Refuse rows that lie outside of the values: torch would read there."""
+    starts = offsets[:-1]
+    sizes = offsets.diff() if lengths is None else lengths
+    integers = not offsets.is_floating_point() and not sizes.is_floating_point()
+    if not (integers and offsets.dim() == 1 and len(offsets) and sizes.shape == starts.shape):
+        raise ValueError("a jagged tensor has no list of rows")
+    if not bool(((starts >= 0) & (sizes >= 0) & (starts + sizes <= size)).all()):
+        raise ValueError("the rows of a jagged tensor lie outside of its values")
+
+
 def _join_nested(node: dict[str, Any], joiner: Joiner) -> torch.Tensor:
-    values = joiner.value(node["values"])
-    sizes = [math.prod(shape) for shape in node["shapes"]]
-    rows = [
-        row.view(shape)
-        for row, shape in zip(values.split(sizes), node["shapes"], strict=True)
-    ]  # fmt: skip
+    values, shapes = joiner.value(node["values"]), node["shapes"]
+    flat = values.split([math.prod(shape) for shape in shapes])
+    rows = [row.view(shape) for row, shape in zip(flat, shapes, strict=True)]
     return torch.nested.as_nested_tensor(rows, dtype=values.dtype, device=values.device)
+
+
+# ---- dtypes, devices, layouts and sizes
 
 
 def _dtype_name(dtype: torch.dtype) -> str:
     return str(dtype).removeprefix("torch.")
 
 
-def _dtype_from(name: str) -> torch.dtype:
+def _dtype_from(name: str, joiner: Joiner) -> torch.dtype:
     dtype = getattr(torch, name, None)
-    if not isinstance(dtype, torch.dtype):
-        raise ValueError(f"torch {torch.__version__} has no dtype {name!r}")  # noqa: TRY004
-    return dtype
+    if isinstance(dtype, torch.dtype):
+        return dtype
+    reason = f"torch {torch.__version__} has no such dtype"
+    raise joiner.unavailable(f"torch.{name}", reason, "Upgrade torch.", AS_PLAIN)
 
 
-add(Codec("torch.tensor", _split_tensor, _join_tensor), torch.Tensor, torch.nn.Parameter)
+def _layout_from(name: str) -> torch.layout:
+    layouts = {str(value): value for value in vars(torch).values() if type(value) is torch.layout}
+    return layouts[f"torch.{name}"]
+
+
+def _split_size(value: torch.Size, _into: Splitter, path: str) -> dict[str, Any]:
+    if any(type(size) is not int for size in value):
+        raise unstorable(value, path, "it is the size of a jagged tensor")
+    return {"sizes": list(value)}
+
+
+TENSOR = Codec("torch.tensor", _split_tensor, _join_tensor)
+
+add(TENSOR, torch.Tensor, torch.nn.Parameter, NestedTensor)
 add(
     Codec(
-        "torch.dtype", lambda v, *_: {"name": _dtype_name(v)}, lambda n, _: _dtype_from(n["name"])
+        "torch.dtype",
+        lambda value, *_: {"name": _dtype_name(value)},
+        lambda node, joiner: _dtype_from(node["name"], joiner),
     ),
     torch.dtype,
 )
 add(
-    Codec("torch.device", lambda v, *_: {"name": str(v)}, lambda n, _: torch.device(n["name"])),
+    Codec(
+        "torch.device",
+        lambda value, *_: {"name": str(value)},
+        lambda node, _: torch.device(node["name"]),
+    ),
     torch.device,
-)
-add(
-    Codec("torch.size", lambda v, *_: {"sizes": list(v)}, lambda n, _: torch.Size(n["sizes"])),
-    torch.Size,
 )
 add(
     Codec(
         "torch.layout",
-        lambda v, *_: {"name": str(v).removeprefix("torch.")},
-        lambda n, _: {str(v): v for v in vars(torch).values() if isinstance(v, torch.layout)}[
-            f"torch.{n['name']}"
-        ],
+        lambda value, *_: {"name": str(value).removeprefix("torch.")},
+        lambda node, _: _layout_from(node["name"]),
     ),
     torch.layout,
 )
-
-# A jagged tensor is an instance of a subclass, which is private to torch.
-_JAGGED = type(torch.nested.nested_tensor([torch.zeros(1)], layout=torch.jagged))
-add(Codec("torch.tensor", _split_tensor, _join_tensor), _JAGGED)
+add(
+    Codec("torch.size", _split_size, lambda node, _: torch.Size(node["sizes"])),
+    torch.Size,
+)

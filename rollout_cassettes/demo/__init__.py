@@ -1,0 +1,1 @@
+"""A real verl GRPO training on a CPU, recorded and replayed: the library's showcase."""

@@ -1,0 +1,239 @@
+"""Patches: the wrappers that are put around a function, and taken off again."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.metadata
+import inspect
+import logging
+import sys
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+from rollout_cassettes.errors import EntryPointNotFoundError
+from rollout_cassettes.patching.call import EntryPoint
+from rollout_cassettes.patching.imports import ImportWatcher
+from rollout_cassettes.patching.wrapper import wrap
+
+logger = logging.getLogger(__name__)
+
+lock = threading.RLock()
+"""Held while patches come and go."""
+
+_watcher = ImportWatcher()
+
+
+@dataclass
+class _Attribute:
+    """An attribute that was replaced, and what is needed to put it back."""
+
+    owner: Any
+    name: str
+    replacement: Any
+    had: bool
+    before: Any
+
+    @classmethod
+    def replace(cls, owner: Any, name: str, replacement: Any) -> _Attribute:
+        had = name in vars(owner)
+        before = vars(owner).get(name)
+        setattr(owner, name, replacement)
+        return cls(owner, name, replacement, had, before)
+
+    def is_on(self) -> bool:
+        return vars(self.owner).get(self.name) is self.replacement
+
+    def restore(self) -> None:
+        if not self.is_on():
+            logger.warning(
+                "%s of %r was patched by another library while a session was open; its patch "
+                "stays on, and calls go through it to the original",
+                self.name,
+                self.owner,
+            )
+        elif self.had:
+            setattr(self.owner, self.name, self.before)
+        else:
+            delattr(self.owner, self.name)
+
+
+class Patch:
+    """What is patched for one target, while sessions want it: now, or when it is imported.
+
+    Adapters that intercept the same function share its patch, so that sessions are asked from the
+    inside out whatever the order in which they were opened.
+
+    Args:
+        point: An entry point of the target.
+    """
+
+    def __init__(self, point: EntryPoint) -> None:
+        self._module = point.module
+        self._wanted: list[EntryPoint] = []
+        self._attributes: list[_Attribute] = []
+
+    def is_on(self) -> bool:
+        """Tell whether the target is wrapped; it isn't before its module is imported."""
+        return bool(self._attributes)
+
+    def acquire(self, point: EntryPoint) -> None:
+        """Want the target wrapped for one more entry point.
+
+        Raises:
+            EntryPointNotFoundError: If its module is imported and lacks it.
+        """
+        self._wanted.append(point)
+        if len(self._wanted) == 1:
+            _watcher.watch(self._module, self._after_import)
+        module = sys.modules.get(self._module)
+        if module is not None:
+            self._apply(module)
+
+    def release(self, point: EntryPoint) -> bool:
+        """Want it for one entry point less; undo it, and return True, if that was the last."""
+        self._wanted.remove(point)
+        if self._wanted:
+            return False
+        _watcher.forget(self._module, self._after_import)
+        while self._attributes:
+            self._attributes.pop().restore()
+        return True
+
+    def _after_import(self, module: ModuleType) -> None:
+        with lock:
+            # A reload executes a module over itself, and so overwrites the wrappers in it.
+            self._attributes = [a for a in self._attributes if a.owner is not module or a.is_on()]
+            self._apply(module)
+
+    def _apply(self, module: ModuleType) -> None:
+        if not self._wanted:
+            return
+        owner, name = _find(self._wanted[0], module)
+        self._wrap(owner, name)
+        if isinstance(owner, type) and any(point.overrides for point in self._wanted):
+            self._wrap_overrides(owner, name)
+
+    def _wrap(self, owner: Any, name: str) -> None:
+        if any(each.owner is owner and each.name == name for each in self._attributes):
+            return
+        replacement = _replacement(self._wanted[0], owner, name)
+        self._attributes.append(_Attribute.replace(owner, name, replacement))
+
+    def _wrap_overrides(self, owner: type[Any], name: str) -> None:
+        """Wrap the method in the subclasses that there are, and in those still to be defined."""
+        for cls in _subclasses(owner):
+            if name in vars(cls):
+                self._wrap(cls, name)
+        hook = "__init_subclass__"
+        if any(each.owner is owner and each.name == hook for each in self._attributes):
+            return
+        inherited = vars(owner).get(hook)
+
+        def init_subclass(cls: type[Any], /, **kwargs: Any) -> None:
+            if inherited is None:
+                super(owner, cls).__init_subclass__(**kwargs)
+            else:
+                inherited.__get__(None, cls)(**kwargs)
+            with lock:
+                if self._wanted and name in vars(cls):
+                    self._wrap(cls, name)
+
+        self._attributes.append(_Attribute.replace(owner, hook, classmethod(init_subclass)))
+
+
+def _replacement(point: EntryPoint, owner: Any, name: str) -> Any:
+    """Return what is to stand in an attribute's place, of the kind of what stands there."""
+    if not isinstance(owner, type):  # what a module or an object holds is not bound to anything
+        return wrap(point, getattr(owner, name))
+    static = inspect.getattr_static(owner, name)
+    if isinstance(static, (staticmethod, classmethod)):
+        return type(static)(wrap(point, static.__func__))
+    if not hasattr(type(static), "__get__"):  # a callable that does not become a method
+        return staticmethod(wrap(point, static))
+    return wrap(point, getattr(owner, name))
+
+
+def _subclasses(cls: type[Any]) -> Iterator[type[Any]]:
+    for subclass in cls.__subclasses__():
+        yield subclass
+        yield from _subclasses(subclass)
+
+
+def _find(point: EntryPoint, module: ModuleType) -> tuple[Any, str]:
+    """Return what holds the entry point, and the name that it has there.
+
+    Raises:
+        EntryPointNotFoundError: If it isn't there, or is no function.
+    """
+    parts = point.qualname.split(".")
+    owner: Any = module
+    for depth, part in enumerate(parts[:-1]):
+        if not hasattr(owner, part):
+            raise _not_found(point, owner, depth)
+        owner = getattr(owner, part)
+    found = getattr(owner, parts[-1], None)
+    if not callable(found) or isinstance(found, type):
+        raise _not_found(point, owner, len(parts) - 1)
+    return owner, parts[-1]
+
+
+def _not_found(point: EntryPoint, owner: Any, depth: int) -> EntryPointNotFoundError:
+    """Return the error for an entry point that its module lacks.
+
+    Args:
+        point: The entry point.
+        owner: What was found of it.
+        depth: Which part of its qualified name ``owner`` lacks, or has no function for.
+    """
+    framework = point.framework or _distribution(point.module)
+    version = _version(framework)
+    release = f"{framework} {version}" if version else f"The module {point.module}"
+    found = getattr(owner, point.qualname.split(".")[depth], None)
+    why = "" if found is None else f": what it has there is a {type(found).__name__}"
+    return EntryPointNotFoundError(
+        f"{release} has no function {point}, which the adapter {point.adapter!r} intercepts{why}.",
+        fixes=[*_close_names(point, owner, depth), *_remedies(point)],
+        adapter=point.adapter,
+        target=str(point),
+        framework=framework,
+        version=version,
+    )
+
+
+def _close_names(point: EntryPoint, owner: Any, depth: int) -> list[str]:
+    parts = point.qualname.split(".")
+    others = [name for name in dir(owner) if name != parts[depth]]
+    close = difflib.get_close_matches(parts[depth], others, n=3)
+    named = [f"{point.module}:{'.'.join([*parts[:depth], name])}" for name in close]
+    return ["Did you mean " + " or ".join(named) + "?"] if named else []
+
+
+def _remedies(point: EntryPoint) -> list[str]:
+    if not point.framework:
+        return [
+            "Name a function or method as 'package.module:Qualified.name', where it is defined."
+        ]
+    release = (
+        f"Install a release of {point.framework} that this version of rollout_cassettes knows, "
+        "or upgrade rollout_cassettes."
+    )
+    by_name = (
+        "Leave the adapter out, and name the function to intercept: "
+        "adapters=[rollout_cassettes.adapters.function('package.module:Qualified.name')]."
+    )
+    return [release, by_name]
+
+
+def _distribution(module: str) -> str:
+    root = module.partition(".")[0]
+    return next(iter(importlib.metadata.packages_distributions().get(root, ())), root)
+
+
+def _version(distribution: str) -> str | None:
+    try:
+        return importlib.metadata.version(distribution)
+    except (importlib.metadata.PackageNotFoundError, ValueError):
+        return None

@@ -1,0 +1,195 @@
+"""Which recorded interaction answers a call."""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import NamedTuple
+
+from rollout_cassettes.cassette import Cassette, Interaction, Key
+from rollout_cassettes.session.numbering import Numbering
+
+Marks = list[str] | None
+"""The fingerprint of a live request, a digest for each row; None where it is not compared."""
+
+
+class Choice(NamedTuple):
+    """What answers a call.
+
+    Attributes:
+        key: The place in the cassette that the call is about.
+        interaction: What was recorded there; None for a miss.
+    """
+
+    key: Key
+    interaction: Interaction | None
+
+
+class Track:
+    """What one adapter recorded at one place, in the order in which the calls started.
+
+    Args:
+        left: The interactions by index; None where the cassette lacks one before the last.
+
+    Attributes:
+        left: Those that no call took yet.
+        size: How many of them are in the cassette.
+    """
+
+    def __init__(self, left: dict[int, Interaction | None]) -> None:
+        self.left = left
+        self.size = sum(each is not None for each in left.values())
+
+    def choose(self, marks: Marks) -> int | None:
+        """Return the index of the interaction that a call is about; None where none is left.
+
+        With fingerprints, that is the first with the same request: calls may come in another
+        order. Where there is none, it is the next one, for the caller to refuse. Without
+        fingerprints the order is all there is to tell calls apart, and a gap in it is a miss.
+        """
+        recorded = {index: each for index, each in self.left.items() if each is not None}
+        kept = {index: each.manifest.fingerprint for index, each in recorded.items()}
+        if marks is not None and kept and None not in kept.values():
+            return next((index for index in kept if kept[index] == marks), next(iter(kept)))
+        return next(iter(self.left), None)
+
+    def put_back(self, index: int, interaction: Interaction | None) -> None:
+        """Give back what a failed call took."""
+        self.left = dict(sorted([*self.left.items(), (index, interaction)]))
+
+
+class Playlist:
+    """Hands out each interaction of a cassette once, to the call that it is the recording of.
+
+    Threads share it. A place is given as the key of the first interaction there.
+
+    Attributes:
+        cassette: The cassette.
+    """
+
+    def __init__(self, cassette: Cassette) -> None:
+        self.cassette = cassette
+        self._indices: defaultdict[Key, list[int]] = defaultdict(list)
+        for key in cassette.keys:
+            self._indices[replace(key, index=0)].append(key.index)
+        self._tracks: dict[tuple[str, Key], Track] = {}
+        self._beyond = Numbering()
+        self._lock = threading.Lock()
+
+    def peek(self, adapter: str, place: Key, marks: Marks) -> Choice:
+        """Return what answers a call, without taking it."""
+        with self._lock:
+            track = self._track(adapter, place)
+            index = track.choose(marks)
+        if index is None:
+            return Choice(self._key_beyond(place, self._beyond.next(place)), None)
+        return Choice(replace(place, index=index), track.left[index])
+
+    @contextmanager
+    def taken(self, adapter: str, place: Key, marks: Marks) -> Iterator[Choice]:
+        """Take what answers a call, for good unless the block fails."""
+        with self._lock:
+            track = self._track(adapter, place)
+            index = track.choose(marks)
+            interaction = None if index is None else track.left.pop(index)
+        if index is None:
+            with self._beyond.reserved(place) as number:
+                yield Choice(self._key_beyond(place, number), None)
+            return
+        try:
+            yield Choice(replace(place, index=index), interaction)
+        except BaseException:
+            with self._lock:
+                track.put_back(index, interaction)
+            raise
+
+    def recorded(self, adapter: str, place: Key) -> int:
+        """Return how many interactions of an adapter the cassette holds at a place."""
+        with self._lock:
+            return self._track(adapter, place).size
+
+    def places(self, step: int) -> list[Key]:
+        """Return where the cassette holds something of a step: in which phases, of which ranks."""
+        return sorted(place for place in self._indices if place.step == step)
+
+    def adapters(self, place: Key) -> list[str]:
+        """Return the names of the adapters that recorded something at a place."""
+        return sorted({each.manifest.adapter for each in self._interactions(place)})
+
+    def is_gap(self, key: Key) -> bool:
+        """Tell whether the cassette lacks an interaction, and holds a later one of its place."""
+        indices = self._indices.get(replace(key, index=0), [])
+        return key.index not in indices and key.index < max(indices, default=0)
+
+    def _track(self, adapter: str, place: Key) -> Track:
+        """Return an adapter's track; what other adapters recorded at the place is no part of it."""
+        if (adapter, place) not in self._tracks:
+            interactions = self._interactions(place)
+            own = {each.index: each for each in interactions if each.manifest.adapter == adapter}
+            foreign = {each.index for each in interactions} - own.keys()
+            indices = range(max(own, default=-1) + 1)
+            left = {index: own.get(index) for index in indices if index not in foreign}
+            self._tracks[adapter, place] = Track(left)
+        return self._tracks[adapter, place]
+
+    def _interactions(self, place: Key) -> list[Interaction]:
+        keys = [replace(place, index=index) for index in self._indices.get(place, ())]
+        return [self.cassette.interaction(key) for key in keys]
+
+    def _key_beyond(self, place: Key, number: int) -> Key:
+        """Return the key of a call that goes beyond what is recorded at its place."""
+        last = max(self._indices.get(place, ()), default=-1)
+        return replace(place, index=last + 1 + number)
+
+
+class Loop(Playlist):
+    """A playlist that goes on for ever.
+
+    A step that was not recorded gets the nearest earlier one, else the nearest later; a step that
+    makes more calls than were recorded gets them once more from the start.
+    """
+
+    def __init__(self, cassette: Cassette) -> None:
+        super().__init__(cassette)
+        self._calls = Numbering()
+        self._keys: dict[tuple[str, Key], list[Key]] = {}
+
+    def peek(self, adapter: str, place: Key, marks: Marks) -> Choice:
+        """Return what answers a call, without taking it."""
+        keys = self._nearest(adapter, place)
+        if not keys:
+            return super().peek(adapter, place, marks)
+        return self._choice(keys, self._calls.next((adapter, place)))
+
+    @contextmanager
+    def taken(self, adapter: str, place: Key, marks: Marks) -> Iterator[Choice]:
+        """Take what answers a call, for good unless the block fails."""
+        keys = self._nearest(adapter, place)
+        if keys:
+            with self._calls.reserved((adapter, place)) as number:
+                yield self._choice(keys, number)
+        else:
+            with super().taken(adapter, place, marks) as choice:
+                yield choice
+
+    def _choice(self, keys: list[Key], number: int) -> Choice:
+        key = keys[number % len(keys)]
+        return Choice(key, self.cassette.interaction(key))
+
+    def _nearest(self, adapter: str, place: Key) -> list[Key]:
+        """Return what an adapter recorded at the nearest step that has something of it."""
+        places = [each for each in self._indices if replace(each, step=place.step) == place]
+        places.sort(key=lambda each: (each.step > place.step, abs(each.step - place.step)))
+        candidates = (self._own_keys(adapter, each) for each in places)
+        return next((keys for keys in candidates if keys), [])
+
+    def _own_keys(self, adapter: str, place: Key) -> list[Key]:
+        with self._lock:
+            if (adapter, place) not in self._keys:
+                interactions = self._interactions(place)
+                own = [each.key for each in interactions if each.manifest.adapter == adapter]
+                self._keys[adapter, place] = own
+            return self._keys[adapter, place]

@@ -1,0 +1,27 @@
+"""Fixtures that run pages: a `__main__` and a directory of their own, and verl's trainer."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from tests.verl.conftest import assets, dataset_cache, local_queue, train
+
+__all__ = ["assets", "dataset_cache", "local_queue", "train"]
+
+
+@pytest.fixture
+def main(monkeypatch, tmp_path):
+    """A fresh `__main__`, in an empty directory that modules can be imported from."""
+    module = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", module)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delenv("ROLLOUT_CASSETTES_PATH", raising=False)
+    before = set(sys.modules)
+    yield module
+    for name in set(sys.modules) - before:
+        if str(getattr(sys.modules[name], "__file__", None)).startswith(str(tmp_path)):
+            del sys.modules[name]

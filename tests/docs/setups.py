@@ -1,0 +1,22 @@
+"""What pages take for granted: names that a `setup` note puts into a page's namespace."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stdout
+from types import SimpleNamespace
+from typing import Any
+
+
+def verl_trainer(train: Any) -> dict[str, Any]:
+    """Return a trainer of verl's: its real `fit()`, on the in-process harness.
+
+    Args:
+        train: The fixture of tests/verl/conftest.py. It makes a trainer and fits it.
+    """
+
+    def fit(agent_loop_manager: Any) -> None:
+        with redirect_stdout(io.StringIO()):  # verl prints where it is; pages show what we print
+            train(steps=3)
+
+    return {"trainer": SimpleNamespace(fit=fit), "agent_loop_manager": None}

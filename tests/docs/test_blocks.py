@@ -1,0 +1,130 @@
+"""Every block of every page runs, and prints what the page says."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from types import ModuleType
+
+import pytest
+
+from tests.docs import setups
+from tests.docs.blocks import Page, pages
+from tests.docs.outputs import matches
+from tests.docs.running import PageRun, check_runs_elsewhere, check_signature
+from tests.verl.conftest import FOREIGN_WARNINGS
+
+NEEDS_VERL = [
+    pytest.mark.verl,
+    pytest.mark.skipif(find_spec("verl") is None, reason="the page needs verl"),
+    *(pytest.mark.filterwarnings(warning) for warning in FOREIGN_WARNINGS),
+]
+
+
+def _parameters(*, verl):
+    return [
+        pytest.param(page, id=str(page.path), marks=NEEDS_VERL if verl else ())
+        for page in pages()
+        if ("verl" in page.needs) == verl
+    ]
+
+
+@pytest.mark.parametrize("page", _parameters(verl=False))
+def test_a_page_does_what_it_says(page, main):
+    """Its blocks run in order, in one namespace, and print what stands below them."""
+    PageRun(page, main, {}).run()
+
+
+@pytest.mark.parametrize("page", _parameters(verl=True))
+def test_a_page_on_verl_does_what_it_says(page, main, train):
+    """The trainer is the real one, in this process."""
+    PageRun(page, main, {"verl_trainer": setups.verl_trainer(train)}).run()
+
+
+# ---- the runner itself
+
+
+def run(text, tmp_path, monkeypatch):
+    """Run a page with this text."""
+    monkeypatch.setattr("tests.docs.blocks.ROOT", tmp_path)
+    (tmp_path / "page.md").write_text(text)
+    PageRun(Page.read(tmp_path / "page.md"), ModuleType("__main__"), {}).run()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "```python\nprint(1)\n```\n```text\n2\n```",
+        "```python\nprint(1)\n```",
+        "```python\n1\n```\n```text\n1\n```",
+        "```bash\necho one\n```\n```text\ntwo\n```",
+        "```bash\nfalse\n```",
+        "```python\nassert 1 == 2\n```",
+        "```text\nnobody prints this\n```",
+        "```\nno language\n```",
+        "```yaml\nkey: value\n```",
+        "<!-- run by tests/docs/test_blocks.py::no_such_test -->\n```bash\nfalse\n```",
+        "<!-- run by .ci/run -->\n```bash\nmake coffee\n```",
+        "<!-- signature of replay -->\n```python\ndef replay(steps=None, mode='repeat'): ...\n```",
+    ],
+    ids=range(12),
+)
+def test_a_page_that_is_wrong_fails(text, tmp_path, monkeypatch):
+    """Output that differs or is missing, commands that fail, and blocks that nothing runs."""
+    with pytest.raises(AssertionError):
+        run(text, tmp_path, monkeypatch)
+
+
+def test_an_error_names_the_line_of_the_page(tmp_path, monkeypatch):
+    """The traceback leads to the page."""
+    with pytest.raises(ZeroDivisionError) as caught:
+        run("# Title\n\n```python\nx = 1\n\nx / 0\n```", tmp_path, monkeypatch)
+    last = caught.traceback[-1]
+    assert str(last.path).endswith("page.md")
+    assert last.lineno + 1 == 6
+
+
+def test_blocks_share_a_namespace_and_notes_are_read(tmp_path, monkeypatch):
+    """The comments before a block belong to it."""
+    text = (
+        "```python\nx = 41\n```\n<!-- one -->\n\n<!-- amounts vary -->\n\n```python\nx += 1\n```\n"
+    )
+    run(text, tmp_path, monkeypatch)
+    page = Page.read(tmp_path / "page.md")
+    assert page.named("one").notes == ("one", "amounts vary")
+    assert page.named("one").text == "x += 1\n"
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "vary", "same"),
+    [
+        ("3 steps, 8.5 kB, 0.60 s saved", "3 steps, 912 B, 12 m 31 s saved", True, True),
+        ("3 steps, 8.5 kB, 0.60 s saved", "4 steps, 8.5 kB, 0.60 s saved", True, False),
+        ("3 steps, 8.5 kB, 0.60 s saved", "3 steps, 8.5 s, 0.60 s saved", True, False),
+        ("reward 0.12", "reward 0.25", True, True),
+        ("reward 0.12", "reward 0.25", False, False),
+        ("reward 0.12", "reward 1", True, False),
+        ("a ... z", "a to z", False, True),
+        ("a\n...\nz", "a\nb\nc\nz", False, True),
+        ("a\n...\nz", "a\nz", False, True),
+        ("a\n...\nz", "a\nb", False, False),
+        ("", "", False, True),
+        ("", "a", False, False),
+        ("1.5", "125", False, False),
+    ],
+)
+def test_outputs_are_compared(expected, printed, vary, same):
+    """Whole numbers always count; amounts may vary where the page says so."""
+    assert matches(expected, printed, amounts_vary=vary) is same
+
+
+# ---- what other tests run
+
+
+@pytest.mark.parametrize("page", [pytest.param(page, id=str(page.path)) for page in pages()])
+def test_what_runs_a_block_elsewhere_exists(page):
+    """Also on pages that are skipped here because verl is missing."""
+    for block in page.blocks:
+        if block.note("run by"):
+            check_runs_elsewhere(block)
+        if block.note("signature of"):
+            check_signature(block)

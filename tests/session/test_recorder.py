@@ -1,0 +1,505 @@
+"""Recording: what is kept, and that it never harms the run."""
+
+from __future__ import annotations
+
+import errno
+import logging
+import multiprocessing
+import os
+import threading
+
+import pytest
+import torch
+
+import rollout_cassettes as rc
+from rollout_cassettes.cassette.writer import Writer
+
+
+@pytest.fixture
+def full_disk(monkeypatch):
+    """Let writing fail from the given call on: `full_disk(after=1)`."""
+    write = Writer.write
+
+    def fill(after=0):
+        count = iter(range(1000))
+
+        def fail(self, *args):
+            if next(count) < after:
+                return write(self, *args)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        monkeypatch.setattr(Writer, "write", fail)
+
+    return fill
+
+
+def warnings_of(caplog):
+    return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+
+
+# ---- what is recorded
+
+
+def test_live_calls_are_made_and_recorded(engine, path, generate):
+    with rc.record(path=path, adapters=generate) as session:
+        live = [engine.generate([text], step) for step, text in enumerate("abc", start=1)]
+    assert [prompts for prompts, _ in engine.calls] == [["a"], ["b"], ["c"]]
+    assert [each.response for each in rc.open_cassette(path)] == live
+    assert [each.request for each in rc.open_cassette(path)] == [["a"], ["b"], ["c"]]
+    assert session.recorded == [1, 2, 3]
+    assert session.played == session.generated == session.missing == session.unplayed == []
+
+
+def test_the_summary_counts_bytes_and_seconds(engine, path, generate):
+    with rc.record(path=path, adapters=generate) as session:
+        engine.generate(["a"], 1)
+        assert session.recorded == [1], "the summary is up to date inside the block"
+    summary = session.summary()
+    assert summary.nbytes == sum(file.stat().st_size for file in path.iterdir())
+    assert summary.seconds == rc.open_cassette(path)[1].manifest.seconds > 0
+    assert str(session).startswith("1 step recorded, ")
+    assert repr(session) == f"<Recorder {path}, steps all, closed: {session}>"
+
+
+def test_only_selected_steps_are_recorded(engine, path, generate):
+    with rc.record("2-3,5", path=path, adapters=generate) as session:
+        for step in range(1, 5):
+            engine.generate(["a"], step)
+    assert session.recorded == rc.open_cassette(path).steps == [2, 3]
+    assert session.missing == [5]
+    assert len(engine.calls) == 4
+
+
+def test_several_calls_of_a_step_are_filed_in_the_order_in_which_they_started(
+    engine, path, generate
+):
+    with rc.record(path=path, adapters=generate):
+        live = [engine.generate([text], 1) for text in "abc"]
+    interactions = rc.open_cassette(path).interactions(1)
+    assert [each.index for each in interactions] == [0, 1, 2]
+    assert [each.response for each in interactions] == live
+
+
+def test_the_step_is_the_sessions_where_it_was_set_and_else_a_count(engine, path, counted):
+    with rc.record(path=path, adapters=counted) as session:
+        engine.generate(["a"])
+        session.step = 7
+        engine.generate(["b"])
+        session.step = None
+        engine.generate(["c"])
+    assert session.recorded == [1, 3, 7]
+
+
+@pytest.mark.parametrize("compression", ["zstd", None])
+def test_files_are_compressed_as_asked(path, compression):
+    @rc.adapters.function
+    def generate():
+        return torch.zeros(4)
+
+    with rc.record(path=path, compression=compression):
+        generate()
+    suffix = ".safetensors.zst" if compression else ".safetensors"
+    assert (path / f"step-000001{suffix}").is_file()
+    assert torch.equal(rc.open_cassette(path)[1].response, torch.zeros(4))
+
+
+def test_the_generators_that_the_call_advanced_are_kept(engine, path, generate):
+    with rc.record(path=path, adapters=generate):
+        engine.generate(["a"], 1)
+        engine.generate([], 2)
+    first, second = rc.open_cassette(path)
+    assert list(first.random_state["whole"]) == ["python"]
+    assert second.random_state == {}
+
+
+# ---- calls that fail
+
+
+def test_a_failed_call_is_not_counted(write_module, path, counted, engine, monkeypatch):
+    """The loop tries again, and gets the same place: a replay need not fail first."""
+    generate = engine.generate
+
+    def flaky(prompts):
+        if not engine.calls:
+            engine.calls.append("failed")
+            raise ConnectionError("no engine")
+        return generate(prompts)
+
+    monkeypatch.setattr(engine, "generate", flaky)
+    for adapter, place in ((counted, path), (step_one(engine), path / "sub")):
+        engine.calls.clear()
+        with rc.record(path=place, adapters=adapter) as session:
+            with pytest.raises(ConnectionError):
+                engine.generate(["a"])
+            live = engine.generate(["a"])
+        assert session.recorded == [1]
+        assert [str(key) for key in rc.open_cassette(place).keys] == ["step 1"]
+        with rc.replay(path=place, adapters=adapter):
+            assert engine.generate(["a"]) == live
+
+
+def step_one(engine):
+    return rc.adapters.function(f"{engine.__name__}:generate", step_of=lambda prompts: 1)
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, StopIteration])
+def test_finished_steps_stay_when_the_block_ends_in_an_exception(engine, path, generate, error):
+    raised = error("from the loop")
+    with pytest.raises(error) as caught, rc.record(path=path, adapters=generate) as session:
+        live = engine.generate(["a"], 1)
+        raise raised
+    assert caught.value is raised
+    assert caught.value.__context__ is None
+    assert session.recorded == [1]
+    assert rc.open_cassette(path)[1].response == live
+    assert sorted(file.name for file in path.iterdir()) == [
+        "step-000001.msgpack",
+        "step-000001.safetensors.zst",
+    ]
+
+
+# ---- what is there already
+
+
+def recorded(engine, path, adapter, steps=(1, 2)):
+    with rc.record(path=path, adapters=adapter):
+        return {step: engine.generate(["a"], step) for step in steps}
+
+
+def test_existing_steps_are_refused_at_the_with_statement(engine, path, generate):
+    before = recorded(engine, path, generate, (1, 2, 3, 7))
+    original = engine.generate
+    with (
+        pytest.raises(rc.StepExistsError) as caught,
+        rc.record("2-9", path=path, adapters=generate),
+    ):
+        pytest.fail("the block was entered")
+    assert (caught.value.path, caught.value.steps) == (path, [2, 3, 7])
+    assert f"The cassette {path} already holds steps 2-3, 7" in str(caught.value)
+    assert "on_existing='skip'" in str(caught.value)
+    assert engine.generate is original
+    assert {each.step: each.response for each in rc.open_cassette(path)} == before
+
+
+def test_steps_that_are_not_selected_may_exist(engine, path, generate):
+    recorded(engine, path, generate)
+    with rc.record(3, path=path, adapters=generate):
+        engine.generate(["a"], 3)
+    assert rc.open_cassette(path).steps == [1, 2, 3]
+
+
+def test_skip_leaves_what_is_there_and_records_what_is_missing(engine, path, generate):
+    before = recorded(engine, path, generate)
+    with rc.record(path=path, adapters=generate, on_existing="skip") as session:
+        for step in (1, 2, 3):
+            engine.generate(["b"], step)
+    assert session.recorded == [3]
+    assert session.missing == []
+    cassette = rc.open_cassette(path)
+    assert (cassette[1].response, cassette[2].response) == (before[1], before[2])
+    assert cassette[3].request == ["b"]
+
+
+def test_overwrite_replaces_whole_steps_and_only_those(engine, path, generate):
+    """An old second interaction must not stay behind a new first one."""
+    with rc.record(path=path, adapters=generate):
+        for step in (1, 1, 1, 2):
+            engine.generate(["old"], step)
+    with rc.record(path=path, adapters=generate, on_existing="overwrite"):
+        engine.generate(["new"], 1)
+    requests = {str(each.key): each.request for each in rc.open_cassette(path).interactions()}
+    assert requests == {"step 1": ["new"], "step 2": ["old"]}
+    assert len(list(path.iterdir())) == 4
+
+
+def test_overwrite_keeps_the_other_phases_of_a_step(engine, path):
+    adapter = rc.adapters.function(
+        f"{engine.__name__}:generate", phase_of=lambda prompts: prompts[0]
+    )
+    with rc.record(path=path, adapters=adapter):
+        engine.generate(["train"])
+        engine.generate(["val"])
+    before = rc.open_cassette(path).interactions(1)[1].response
+    with rc.record(path=path, adapters=adapter, on_existing="overwrite"):
+        engine.generate(["train"])
+    assert rc.open_cassette(path).interactions(1)[1].response == before
+
+
+def test_a_cassette_has_one_writer(engine, path, generate):
+    with rc.record(path=path, adapters=generate):
+        for make in (rc.record, lambda **options: rc.replay(on_miss="record", **options)):
+            with pytest.raises(rc.CassetteInUseError) as caught, make(path=path, adapters=generate):
+                pass
+            assert caught.value.path == path
+        engine.generate(["a"], 1)
+    with rc.record(2, path=path, adapters=generate) as session:
+        engine.generate(["a"], 2)
+    assert session.recorded == [2]
+
+
+# ---- what can't be stored
+
+
+class Unstorable:
+    """A class that no codec knows."""
+
+
+@pytest.fixture
+def odd():
+    """A marked function that returns a value which can't be stored at step 2."""
+
+    @rc.adapters.function(step_of=lambda step: step)
+    def odd(step):
+        return {"text": "ok", "tool": Unstorable() if step == 2 else None}
+
+    return odd
+
+
+def test_an_unstorable_value_is_left_out_and_reported(path, odd, caplog):
+    with rc.record(path=path) as session:
+        results = [odd(step) for step in (1, 2, 3)]
+    assert type(results[1]["tool"]) is Unstorable
+    assert session.recorded == [1, 2, 3]
+    (name, (value,)) = next(iter(session.summary().omissions.items()))
+    assert (name, value) == ("step 2", f"response/tool (a {__name__}.Unstorable)")
+    assert "step 2 was recorded without response/tool" in str(session)
+    assert any(
+        "step 2" in text and "register_codec" in text and str(path) in text
+        for text in warnings_of(caplog)
+    )
+
+
+def test_a_step_with_a_value_left_out_can_not_be_replayed(path, odd):
+    with rc.record(path=path):
+        odd(2)
+    with pytest.raises(rc.UnstorableValueError) as caught, rc.replay(path=path):
+        odd(2)
+    assert caught.value.type_name == f"{__name__}.Unstorable"
+    assert "step-000002" in str(caught.value)
+    assert "register_codec" in str(caught.value)
+
+
+def test_strictness_turns_an_unstorable_value_into_an_error(path, odd):
+    with (
+        pytest.raises(rc.UnstorableValueError) as caught,
+        rc.record(path=path, on_unstorable="error") as session,
+    ):
+        odd(1)
+        odd(2)
+    assert caught.value.location == "response/tool"
+    assert f"Step 2 can't be recorded in {path}" in str(caught.value)
+    assert "on_unstorable='warn'" in str(caught.value)
+    assert session.recorded == rc.open_cassette(path).steps == [1]
+    assert session.missing == [2]
+
+
+def test_strictness_looks_at_the_request_before_the_call(engine, path):
+    adapter = rc.adapters.function(
+        f"{engine.__name__}:generate", request_of=lambda prompts: Unstorable()
+    )
+    with (
+        pytest.raises(rc.UnstorableValueError, match="request is a"),
+        rc.record(path=path, adapters=adapter, on_unstorable="error"),
+    ):
+        engine.generate(["a"])
+    assert engine.calls == []
+
+
+def test_a_registered_codec_makes_a_type_storable(path):
+    class Reward:
+        def __init__(self, value):
+            self.value = value
+
+    rc.register_codec(
+        Reward, lambda reward: reward.value, Reward, name="tests.session.recorder.Reward"
+    )
+
+    @rc.adapters.function
+    def score():
+        return [Reward(torch.ones(2)), Reward(3)]
+
+    with rc.record(path=path, on_unstorable="error"):
+        score()
+    with rc.replay(path=path):
+        first, second = score()
+    assert torch.equal(first.value, torch.ones(2))
+    assert (type(second), second.value) == (Reward, 3)
+
+
+# ---- what can't be written
+
+
+def test_a_full_disk_does_not_stop_the_run(engine, path, generate, full_disk, caplog):
+    full_disk(after=1)
+    with rc.record(path=path, adapters=generate) as session:
+        results = [engine.generate(["a"], step) for step in (1, 2, 3)]
+    assert len(results) == 3
+    assert session.recorded == rc.open_cassette(path).steps == [1]
+    assert session.missing == [2, 3]
+    assert list(session.summary().faults) == ["step 2", "step 3"]
+    assert "step 2 was not recorded (OSError: [Errno 28] No space left on device)" in str(session)
+    first = warnings_of(caplog)[0]
+    assert first.startswith(f"step 2 was not recorded in {path}: ")
+    assert "No space left on device" in first
+
+
+def test_strictness_turns_a_full_disk_into_an_error(engine, path, generate, full_disk):
+    full_disk(after=1)
+    with (
+        pytest.raises(rc.CassetteWriteError) as caught,
+        rc.record(path=path, adapters=generate, on_unstorable="error"),
+    ):
+        for step in (1, 2):
+            engine.generate(["a"], step)
+    assert (caught.value.path, caught.value.step, caught.value.phase) == (path, 2, "train")
+    assert f"Step 2 can't be written to {path}: [Errno 28]" in str(caught.value)
+    assert isinstance(caught.value.__cause__, OSError)
+    assert rc.open_cassette(path).steps == [1]
+
+
+def test_an_unwritable_directory_does_not_stop_the_run(engine, tmp_path, generate, caplog):
+    (tmp_path / "file").write_text("in the way")
+    path = tmp_path / "file" / "cassette"
+    with rc.record([1, 2], path=path, adapters=generate) as session:
+        engine.generate(["a"], 1)
+    assert session.recorded == []
+    assert session.missing == [1, 2]
+    opening, first, *_ = warnings_of(caplog)
+    assert str(path) in opening
+    assert "can't be written to" in opening
+    assert "step 1 was not recorded" in first
+    assert "Not a directory" in first
+
+
+def test_a_directory_that_becomes_writable_is_written_to(engine, tmp_path, generate):
+    blocker = tmp_path / "file"
+    blocker.write_text("in the way")
+    with rc.record(path=blocker / "cassette", adapters=generate) as session:
+        engine.generate(["a"], 1)
+        blocker.unlink()
+        engine.generate(["a"], 2)
+    assert session.recorded == [2]
+    assert session.missing == [1]
+
+
+def test_strictness_turns_an_unwritable_directory_into_an_error(tmp_path, generate, engine):
+    (tmp_path / "file").write_text("in the way")
+    path = tmp_path / "file" / "cassette"
+    original = engine.generate
+    with (
+        pytest.raises(rc.CassetteWriteError) as caught,
+        rc.record(path=path, adapters=generate, on_unstorable="error"),
+    ):
+        pytest.fail("the block was entered")
+    assert (caught.value.path, caught.value.step) == (path, None)
+    assert engine.generate is original
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (rc.record, {"on_unstorable": "warn"}),
+        (rc.record, {"on_unstorable": "error"}),
+        (rc.replay, {"on_miss": "record"}),
+        (rc.use_cassette, {"record_mode": "once"}),
+        (rc.use_cassette, {"record_mode": "rewrite"}),
+    ],
+)
+def test_a_file_is_no_cassette(path, generate, make, options):
+    path.write_text("precious")
+    with (
+        pytest.raises(rc.CassetteWriteError, match="is a file, and a cassette is a directory"),
+        make(path=path, adapters=generate, **options),
+    ):
+        pass
+    assert path.read_text() == "precious"
+
+
+def test_an_adapter_that_fails_does_not_stop_the_run(engine, path, caplog):
+    adapter = rc.adapters.function(
+        f"{engine.__name__}:generate",
+        step_of=lambda prompts: {"a": 1}[prompts[0]],
+        request_of=lambda prompts: prompts[1],
+    )
+    with rc.record(path=path, adapters=adapter) as session:
+        assert engine.generate(["a"])["prompts"] == ["a"]
+        assert engine.generate(["b"])["prompts"] == ["b"]
+        assert engine.generate(["a", "c"])["prompts"] == ["a", "c"]
+    assert session.recorded == [1]
+    faults = session.summary().faults
+    assert faults["step 1"] == "IndexError: list index out of range"
+    assert faults[f"a call of {engine.__name__}:generate"] == "KeyError: 'b'"
+    assert len(warnings_of(caplog)) == 2
+
+
+def test_a_predicate_that_fails_does_not_stop_the_run(engine, path, generate):
+    with rc.record(lambda step: 1 / (step - 2), path=path, adapters=generate) as session:
+        for step in (1, 2, 3):
+            engine.generate(["a"], step)
+    assert session.recorded == [1, 3]
+    assert "ZeroDivisionError" in str(session)
+    assert len(engine.calls) == 3
+
+
+def test_a_call_that_ends_after_the_block_is_reported_and_not_written(
+    engine, path, caplog, write_module
+):
+    started, go_on = threading.Event(), threading.Event()
+
+    @rc.adapters.function
+    def generate():
+        started.set()
+        assert go_on.wait(10)
+        return "late"
+
+    with rc.record(path=path) as session:
+        thread = threading.Thread(target=generate)
+        thread.start()
+        assert started.wait(10)
+    go_on.set()
+    thread.join()
+    assert session.recorded == []
+    assert "the call ended after the with-block" in str(session)
+    assert "step 1 was not recorded" in caplog.text
+    assert list(path.iterdir()) == []
+
+
+def test_a_forked_process_does_not_write_under_its_parents_keys(engine, path, generate):
+    context = multiprocessing.get_context("fork")
+
+    def child():
+        engine.generate(["child"], 1)
+        engine.generate(["child"], 2)
+
+    with rc.record(path=path, adapters=generate) as session:
+        engine.generate(["parent"], 1)
+        process = context.Process(target=child)
+        process.start()
+        process.join()
+        engine.generate(["parent"], 2)
+    assert process.exitcode == 0
+    assert session.recorded == [1, 2]
+    assert [each.request for each in rc.open_cassette(path)] == [["parent"], ["parent"]]
+
+
+# ---- nothing came
+
+
+def test_a_recording_that_stayed_empty_says_why(engine, path, caplog):
+    adapters = [
+        rc.adapters.function(f"{engine.__name__}:generate"),
+        rc.adapters.function("module_that_nobody_imports:Engine.generate"),
+    ]
+    with rc.record("2-3", path=path, adapters=adapters):
+        engine.generate(["a"])
+    (text,) = warnings_of(caplog)
+    assert f"nothing was recorded in {path}: no call for the steps 2-3 came through" in text
+    assert "calls came for step 1" in text
+    assert "not imported while the session was open: module_that_nobody_imports" in text
+    assert "imported a function by name" in text
+
+
+def test_an_exception_in_flight_is_explanation_enough(path, generate, caplog):
+    with pytest.raises(ValueError, match="loop"), rc.record(path=path, adapters=generate):
+        raise ValueError("loop")
+    assert warnings_of(caplog) == []
