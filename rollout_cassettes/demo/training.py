@@ -75,9 +75,8 @@ def train(config: Any, log: Path) -> TrainingRun:
         log: The file that verl logs its metrics to, a line of JSON per step.
     """
     started = time.perf_counter()
-    rollout = config.actor_rollout_ref
-    # verl would start it last; it imports for seconds meanwhile.
-    server = start_server(rollout.rollout, rollout.model)
+    # verl would start it after most of the others; it imports for seconds meanwhile.
+    server = start_server(config.actor_rollout_ref.rollout, config.actor_rollout_ref.model)
     runner = _Runner()
     try:
         with mock.patch.dict(os.environ, {"VERL_FILE_LOGGER_PATH": str(log)}):
