@@ -22,8 +22,12 @@ from tests.cassette import samples
 texts = st.text(max_size=8) | st.text(st.characters(categories=["Cs", "Ll"]), max_size=4)
 names = st.text(string.ascii_lowercase + "/~$#. ", max_size=4)
 
-floats = st.floats() | st.binary(min_size=8, max_size=8).map(lambda data: struct.unpack("<d", data)[0])
-integers = st.integers() | st.integers(-(2**200), 2**200) | st.sampled_from([2**63, 2**64, -(2**63) - 1])
+floats = st.floats() | st.binary(min_size=8, max_size=8).map(
+    lambda data: struct.unpack("<d", data)[0]
+)
+integers = (
+    st.integers() | st.integers(-(2**200), 2**200) | st.sampled_from([2**63, 2**64, -(2**63) - 1])
+)
 
 zones = st.one_of(
     st.none(),
@@ -64,7 +68,9 @@ hashables = st.one_of(
     st.dates(),
     st.timedeltas(),
     st.datetimes(timezones=zones, allow_imaginary=True),
-    st.builds(lambda time, fold: time.replace(fold=fold), st.times(timezones=zones), st.integers(0, 1)),
+    st.builds(
+        lambda time, fold: time.replace(fold=fold), st.times(timezones=zones), st.integers(0, 1)
+    ),
     zones,
     st.uuids(),
     st.decimals().filter(lambda number: not number.is_snan()),  # which has no hash
@@ -114,12 +120,15 @@ def arrays(draw):
     if dtype.kind == "U":
         array = np.full(shape, draw(st.text(max_size=3)), dtype)
     else:
-        array = np.frombuffer(bytearray(data), dtype).reshape(shape) if size else np.zeros(shape, dtype)
+        array = (
+            np.frombuffer(bytearray(data), dtype).reshape(shape) if size else np.zeros(shape, dtype)
+        )
     return draw(st.sampled_from(_views(array)))
 
 
 scalars = st.one_of(
-    arrays().filter(lambda array: array.size and array.dtype.names is None and array.dtype.subdtype is None)
+    arrays()
+    .filter(lambda array: array.size and array.dtype.names is None and array.dtype.subdtype is None)
     .map(lambda array: array.ravel()[0])
     .filter(lambda scalar: isinstance(scalar, np.generic)),
     st.builds(np.str_, texts),
@@ -168,7 +177,11 @@ def _twisted(tensor):
     """Return views that are not contiguous, or not what their memory says."""
     views = [tensor, tensor.mT if tensor.dim() > 1 else tensor]
     if tensor.dim():
-        views += [tensor[1:], tensor[::2], tensor[:1].expand(3, *tensor.shape[1:])] if len(tensor) else []
+        views += (
+            [tensor[1:], tensor[::2], tensor[:1].expand(3, *tensor.shape[1:])]
+            if len(tensor)
+            else []
+        )
     if tensor.dtype in (torch.complex64, torch.complex128):
         views += [tensor.conj(), tensor.conj().imag]
     return views
@@ -191,9 +204,17 @@ def tensors(draw):
 @st.composite
 def jagged(draw, rows=None):
     """Draw a jagged tensor: with holes or without, ragged in the first dimension or the second."""
-    lengths = draw(st.lists(st.integers(0, 3), min_size=1, max_size=3) if rows is None else st.lists(st.integers(0, 3), min_size=rows, max_size=rows))
-    offsets = torch.tensor([0, *np.cumsum(lengths)], dtype=draw(st.sampled_from([torch.int64, torch.int32])))
-    dtype = draw(st.sampled_from([torch.float32, torch.int64, torch.bfloat16, torch.bool, torch.complex64]))
+    lengths = draw(
+        st.lists(st.integers(0, 3), min_size=1, max_size=3)
+        if rows is None
+        else st.lists(st.integers(0, 3), min_size=rows, max_size=rows)
+    )
+    offsets = torch.tensor(
+        [0, *np.cumsum(lengths)], dtype=draw(st.sampled_from([torch.int64, torch.int32]))
+    )
+    dtype = draw(
+        st.sampled_from([torch.float32, torch.int64, torch.bfloat16, torch.bool, torch.complex64])
+    )
     inner = draw(st.sampled_from([[], [2], [2, 1]]))
     values = draw(dense([dtype], st.just([sum(lengths), *inner])))
     holes = draw(st.none() | st.just(torch.tensor(lengths, dtype=offsets.dtype) // 2))
@@ -208,7 +229,9 @@ def jagged(draw, rows=None):
 @st.composite
 def strided_nested(draw):
     """Draw a strided nested tensor."""
-    dtype = draw(st.sampled_from([torch.float32, torch.int64, torch.bfloat16, torch.bool, torch.complex64]))
+    dtype = draw(
+        st.sampled_from([torch.float32, torch.int64, torch.bfloat16, torch.bool, torch.complex64])
+    )
     dims, rows = draw(st.integers(0, 2)), draw(st.integers(0, 3))
     shapes = [draw(st.lists(st.integers(0, 3), min_size=dims, max_size=dims)) for _ in range(rows)]
     parts = [draw(dense([dtype], st.just(shape))) for shape in shapes]
@@ -230,9 +253,14 @@ torch_values = st.one_of(
 def tensordicts(draw, items, rows=None, depth=2):
     """Draw a TensorDict of ``rows`` rows, nested up to ``depth`` levels."""
     rows = draw(st.integers(1, 3)) if rows is None else rows
-    columns = {name: draw(_columns(items, rows, depth)) for name in draw(st.lists(names, max_size=3, unique=True))}
+    columns = {
+        name: draw(_columns(items, rows, depth))
+        for name in draw(st.lists(names, max_size=3, unique=True))
+    }
     device = draw(st.sampled_from([None, "cpu"]))
-    batch = TensorDict(columns, batch_size=[rows], names=draw(st.sampled_from([None, ["row"]])), device=device)
+    batch = TensorDict(
+        columns, batch_size=[rows], names=draw(st.sampled_from([None, ["row"]])), device=device
+    )
     return batch.lock_() if draw(st.booleans()) else batch
 
 
@@ -241,7 +269,9 @@ def _columns(draw, items, rows, depth):
     kinds = ["dense", "jagged", "one", "each", *(["nested", "lazy"] if depth else [])]
     kind = draw(st.sampled_from(kinds))
     if kind == "dense":
-        return draw(dense(shapes=st.lists(st.integers(0, 2), max_size=2).map(lambda rest: [rows, *rest])))
+        return draw(
+            dense(shapes=st.lists(st.integers(0, 2), max_size=2).map(lambda rest: [rows, *rest]))
+        )
     if kind == "jagged":
         return draw(jagged(rows=rows))
     if kind == "one":

@@ -52,6 +52,7 @@ def test_unknown_words_and_options_are_refused(arguments):
 
 def test_the_demo_refuses_to_overwrite_a_cassette(tmp_path):
     """It says where it is and what to do, before anything is started."""
+
     @rc.adapters.function()
     def rollout():
         return 1

@@ -83,8 +83,8 @@ class RawTensor(NamedTuple):
         return np.frombuffer(self.data, DTYPES[self.dtype].numpy).reshape(self.shape)
 
 
-def to_bytes(tensors: Mapping[str, RawTensor]) -> bytes:
-    """Return a safetensors file with these tensors; those of larger items first, so all aligned.
+def to_pieces(tensors: Mapping[str, RawTensor]) -> list[bytes | memoryview]:
+    """Return a safetensors file with these tensors, in pieces; larger items first, so all aligned.
 
     Raises:
         ValueError: If the names take more than the 100 MB that readers allow.
@@ -101,7 +101,7 @@ def to_bytes(tensors: Mapping[str, RawTensor]) -> bytes:
     if len(text) > _MAX_HEADER:
         raise ValueError(f"the names of {len(order)} tensors take {len(text)} bytes")
     length = len(text).to_bytes(8, "little")
-    return b"".join([length, text, *(tensors[name].data for name in order)])
+    return [length, text, *(tensors[name].data for name in order)]
 
 
 class SafetensorsFile(Mapping[str, RawTensor]):

@@ -16,7 +16,7 @@ from rollout_cassettes.cassette.safetensors_file import (
     DTYPES,
     RawTensor,
     SafetensorsFile,
-    to_bytes,
+    to_pieces,
 )
 
 if TYPE_CHECKING:
@@ -37,10 +37,12 @@ _NAMES = {dtype.torch: name for name, dtype in DTYPES.items()}
 
 def encode(tensors: dict[str, torch.Tensor], compression: str | None) -> tuple[bytes, int]:
     """Return the bytes of a tensors file, and the size of the safetensors file in it."""
-    raw = to_bytes({name: _raw(tensor) for name, tensor in tensors.items()})
+    pieces = to_pieces({name: _raw(tensor) for name, tensor in tensors.items()})
+    raw_size = sum(len(piece) for piece in pieces)
     if compression is None:
-        return raw, len(raw)
-    return _compressor().compress(raw), len(raw)
+        return b"".join(pieces), raw_size
+    stream = _compressor().compressobj(size=raw_size)
+    return b"".join([*map(stream.compress, pieces), stream.flush()]), raw_size
 
 
 def raw_bytes(tensor: torch.Tensor) -> memoryview:
@@ -130,9 +132,9 @@ def _map(file: BinaryIO) -> mmap.mmap:
     return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY)
 
 
-def _decompress(file: BinaryIO, path: Path, entry: TensorsFile) -> bytearray:
+def _decompress(file: BinaryIO, path: Path, entry: TensorsFile) -> mmap.mmap:
     source = _HashingReader(file)
-    buffer = bytearray(entry.raw_size)
+    buffer = mmap.mmap(-1, entry.raw_size)  # unlike a bytearray, not filled with zeros first
     decompressor = zstandard.ZstdDecompressor(max_window_size=1 << WINDOW_LOG)
     with decompressor.stream_reader(cast("BinaryIO", source), read_size=_CHUNK) as stream:
         filled, view = 0, memoryview(buffer)

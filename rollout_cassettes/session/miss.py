@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 from rollout_cassettes.cassette import Key
@@ -16,12 +17,14 @@ class Miss(NamedTuple):
     """A call that nothing answers.
 
     Attributes:
+        path: The cassette's directory.
         playlist: What the session plays.
         adapter: The name of the adapter that the call came through.
         place: Where the call belongs: the key of the first interaction there.
         key: Which interaction would have answered it.
     """
 
+    path: Path
     playlist: Playlist
     adapter: str
     place: Key
@@ -33,11 +36,11 @@ class Miss(NamedTuple):
         return StepNotRecordedError(
             what[0].upper() + what[1:],
             fixes=fixes,
-            path=self.playlist.cassette.path,
+            path=self.path,
             step=self.key.step,
             phase=self.key.phase,
             index=self.key.index,
-            recorded=self.playlist.cassette.steps,
+            recorded=self.playlist.steps,
         )
 
     def _explained(self) -> tuple[str, list[str]]:
@@ -53,13 +56,13 @@ class Miss(NamedTuple):
         return self._played_already()
 
     def _no_such_step(self) -> tuple[str, list[str]]:
-        recorded = self.playlist.cassette.steps
+        recorded = self.playlist.steps
         held = named_steps(recorded)
         if len(recorded) > _NEAREST:
             nearest = sorted(recorded, key=lambda step: abs(step - self.key.step))[:_NEAREST]
             held += f" (the nearest are {spans(nearest)})"
-        return f"{self.place} is not in the cassette {self._path()}, which holds {held}.", [
-            f"Record it: record({self.key.step}, path={self._path()!r}).",
+        return f"{self.place} is not in the cassette {self.path}, which holds {held}.", [
+            f"Record it: record({self.key.step}, path={str(self.path)!r}).",
             _KEEP,
             "Give the nearest recorded step instead: replay(..., mode='repeat').",
             "Replay other steps only, and let this one go live: replay(steps=...).",
@@ -67,7 +70,7 @@ class Miss(NamedTuple):
 
     def _other_place(self, places: list[Key]) -> tuple[str, list[str]]:
         held = " and ".join(map(str, places))
-        return f"{self.place} is not in the cassette {self._path()}, which holds {held}.", [
+        return f"{self.place} is not in the cassette {self.path}, which holds {held}.", [
             "Look whether the phase and the rank are what they were in the recorded run.",
             _KEEP,
         ]
@@ -75,7 +78,7 @@ class Miss(NamedTuple):
     def _other_adapter(self) -> tuple[str, list[str]]:
         others = " and ".join(map(repr, self.playlist.adapters(self.place)))
         what = (
-            f"{self.place} was recorded in the cassette {self._path()} through the adapter "
+            f"{self.place} was recorded in the cassette {self.path} through the adapter "
             f"{others}, and is asked for through the adapter {self.adapter!r}."
         )
         return what, [
@@ -85,7 +88,7 @@ class Miss(NamedTuple):
 
     def _gap(self) -> tuple[str, list[str]]:
         what = (
-            f"{self.key} is not in the cassette {self._path()}, which holds later ones of that "
+            f"{self.key} is not in the cassette {self.path}, which holds later ones of that "
             "step: when it was recorded, this call failed or could not be kept."
         )
         return what, [
@@ -97,11 +100,11 @@ class Miss(NamedTuple):
         ]
 
     def _played_already(self) -> tuple[str, list[str]]:
-        count = self.playlist.recorded(self.adapter, self.place)
+        count = len(self.playlist.recorded(self.adapter, self.place))
         held = "one interaction" if count == 1 else f"{count} interactions"
         played = "it was played already" if count == 1 else "all of them were played already"
         what = (
-            f"{self.place} was asked for once more: the cassette {self._path()} holds {held} "
+            f"{self.place} was asked for once more: the cassette {self.path} holds {held} "
             f"of that step, and {played}."
         )
         return what, [
@@ -111,11 +114,8 @@ class Miss(NamedTuple):
             _KEEP,
         ]
 
-    def _path(self) -> str:
-        return str(self.playlist.cassette.path)
-
     def _again(self) -> str:
         return (
-            f"Record it again: record({self.key.step}, path={self._path()!r}, "
+            f"Record it again: record({self.key.step}, path={str(self.path)!r}, "
             "on_existing='overwrite')."
         )

@@ -159,4 +159,4 @@ def adapters(given: Iterable[Adapter] | Adapter | None) -> list[Adapter] | None:
 def _refuse_twice(what: str, given: list[str]) -> None:
     twice = sorted({each for each in given if given.count(each) > 1})
     if twice:
-        raise ValueError(f"each adapter needs a {what} of its own; {twice} is there twice")
+        raise ValueError(f"each adapter needs its own {what}; there twice: {', '.join(twice)}")

@@ -134,6 +134,7 @@ class Player(Session):
             "metadata": metadata or {},
         }
         self._generators = Generators() if restore_rng else None
+        self._known: list[Key] = []
         self._playlist: Playlist | None = None
         self._tape: Tape | None = None
         self._withheld: dict[str, list[Any]] = {}
@@ -149,7 +150,7 @@ class Player(Session):
             played, missed, generated = [*self._played], {*self._missed}, {*self._generated}
         recorded = dict(self._tape.recorded) if self._tape else {}
         faults = dict(self._tape.faults.causes) if self._tape else {}
-        known = self._playlist.cassette.keys if self._playlist else []
+        known = self._known
         absent = set(self.selection.listed or ()) - {key.step for key in known}
         sources = {each.source for each in played}
         return Summary(
@@ -177,7 +178,9 @@ class Player(Session):
         cassette = Cassette(self.path, device=self._device, strict=True)
         if not cassette.keys and self._on_miss != "record":
             raise not_found(self.path)
-        self._playlist = (Loop if self._mode == "repeat" else Playlist)(cassette)
+        kind = Loop if self._mode == "repeat" else Playlist
+        self._known = cassette.keys
+        self._playlist = kind(cassette.keys, cassette.interaction)
 
     def _close(self) -> None:
         if self._tape is not None:
@@ -243,7 +246,7 @@ class Player(Session):
             self._missed.add(key)
         sampled_in_vain = call.point.half is Half.SAMPLE and self._withheld.get(adapter.name)
         if self._on_miss == "error" or sampled_in_vain:  # nobody works on what was withheld
-            raise Miss(self._playlist, adapter.name, place, key).error()
+            raise Miss(self.path, self._playlist, adapter.name, place, key).error()
         logger.info("%s is not in %s: it is generated live", key, self.path)
         if self._tape is not None:
             submits = call.point.half is Half.SUBMIT

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
-from rollout_cassettes.cassette import Cassette, Interaction, Key
+from rollout_cassettes.cassette import Interaction, Key
 from rollout_cassettes.session.numbering import Numbering
 
 Marks = list[str] | None
@@ -36,12 +36,12 @@ class Track:
 
     Attributes:
         left: Those that no call took yet.
-        size: How many of them are in the cassette.
+        recorded: The indices of those that the cassette holds.
     """
 
     def __init__(self, left: dict[int, Interaction | None]) -> None:
         self.left = left
-        self.size = sum(each is not None for each in left.values())
+        self.recorded = [index for index, each in left.items() if each is not None]
 
     def choose(self, marks: Marks) -> int | None:
         """Return the index of the interaction that a call is about; None where none is left.
@@ -66,14 +66,15 @@ class Playlist:
 
     Threads share it. A place is given as the key of the first interaction there.
 
-    Attributes:
-        cassette: The cassette.
+    Args:
+        keys: What the cassette holds.
+        read: Gives the interaction at a key.
     """
 
-    def __init__(self, cassette: Cassette) -> None:
-        self.cassette = cassette
+    def __init__(self, keys: Iterable[Key], read: Callable[[Key], Interaction]) -> None:
+        self._read = read
         self._indices: defaultdict[Key, list[int]] = defaultdict(list)
-        for key in cassette.keys:
+        for key in sorted(keys):
             self._indices[replace(key, index=0)].append(key.index)
         self._tracks: dict[tuple[str, Key], Track] = {}
         self._beyond = Numbering()
@@ -106,10 +107,15 @@ class Playlist:
                 track.put_back(index, interaction)
             raise
 
-    def recorded(self, adapter: str, place: Key) -> int:
-        """Return how many interactions of an adapter the cassette holds at a place."""
+    def recorded(self, adapter: str, place: Key) -> list[Key]:
+        """Return what the cassette holds of an adapter at a place."""
         with self._lock:
-            return self._track(adapter, place).size
+            return [replace(place, index=index) for index in self._track(adapter, place).recorded]
+
+    @property
+    def steps(self) -> list[int]:
+        """The steps of which the cassette holds something."""
+        return sorted({place.step for place in self._indices})
 
     def places(self, step: int) -> list[Key]:
         """Return where the cassette holds something of a step: in which phases, of which ranks."""
@@ -137,7 +143,7 @@ class Playlist:
 
     def _interactions(self, place: Key) -> list[Interaction]:
         keys = [replace(place, index=index) for index in self._indices.get(place, ())]
-        return [self.cassette.interaction(key) for key in keys]
+        return [self._read(key) for key in keys]
 
     def _key_beyond(self, place: Key, number: int) -> Key:
         """Return the key of a call that goes beyond what is recorded at its place."""
@@ -152,10 +158,9 @@ class Loop(Playlist):
     makes more calls than were recorded gets them once more from the start.
     """
 
-    def __init__(self, cassette: Cassette) -> None:
-        super().__init__(cassette)
+    def __init__(self, keys: Iterable[Key], read: Callable[[Key], Interaction]) -> None:
+        super().__init__(keys, read)
         self._calls = Numbering()
-        self._keys: dict[tuple[str, Key], list[Key]] = {}
 
     def peek(self, adapter: str, place: Key, marks: Marks) -> Choice:
         """Return what answers a call, without taking it."""
@@ -177,19 +182,11 @@ class Loop(Playlist):
 
     def _choice(self, keys: list[Key], number: int) -> Choice:
         key = keys[number % len(keys)]
-        return Choice(key, self.cassette.interaction(key))
+        return Choice(key, self._read(key))
 
     def _nearest(self, adapter: str, place: Key) -> list[Key]:
         """Return what an adapter recorded at the nearest step that has something of it."""
         places = [each for each in self._indices if replace(each, step=place.step) == place]
         places.sort(key=lambda each: (each.step > place.step, abs(each.step - place.step)))
-        candidates = (self._own_keys(adapter, each) for each in places)
+        candidates = (self.recorded(adapter, each) for each in places)
         return next((keys for keys in candidates if keys), [])
-
-    def _own_keys(self, adapter: str, place: Key) -> list[Key]:
-        with self._lock:
-            if (adapter, place) not in self._keys:
-                interactions = self._interactions(place)
-                own = [each.key for each in interactions if each.manifest.adapter == adapter]
-                self._keys[adapter, place] = own
-            return self._keys[adapter, place]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from rollout_cassettes.adapters import Adapter
-from rollout_cassettes.cassette import Cassette, Key
-from rollout_cassettes.errors import StepExistsError, named_steps, spans
+from rollout_cassettes.cassette import Cassette, Interaction, Key
+from rollout_cassettes.errors import CassetteNotFoundError, StepExistsError, named_steps, spans
 from rollout_cassettes.patching import Answer, Call, Half
 from rollout_cassettes.session import options
 from rollout_cassettes.session.faults import cause_of
+from rollout_cassettes.session.playlist import Playlist
 from rollout_cassettes.session.session import Session, logger, steps_of
 from rollout_cassettes.session.steps import Steps, StepsArgument
 from rollout_cassettes.session.summary import Summary
@@ -85,6 +85,7 @@ class Recorder(Session):
         self._metadata = metadata
         self._kept: set[Key] = set()
         self._tape: Tape | None = None
+        self._playlist: Playlist | None = None
         self._misplaced: dict[str, str] = {}
 
     # ---- what happened
@@ -114,14 +115,19 @@ class Recorder(Session):
         self._tape = Tape(
             self._directory, self._compression, strict=self._strict, metadata=self._metadata
         )
-        existing = Cassette(self._directory).keys if self._directory.is_dir() else []
+        existing = self._existing()
         covered = [key for key in existing if self.selection.covers(key.step)]
         if covered and self._on_existing == "error":
             raise _exists(self.path, steps_of(covered))
-        if self._on_existing == "overwrite":
-            self._tape.replaces(covered)
-        else:
-            self._kept = set(covered)
+        self._kept = set(covered) if self._on_existing == "skip" else set()
+        self._playlist = Playlist(covered, lambda key: Interaction(self._directory, key))
+
+    def _existing(self) -> list[Key]:
+        """Return what is in the directory; nothing where it isn't there, or can't be read."""
+        try:
+            return Cassette(self._directory).keys
+        except (CassetteNotFoundError, OSError):
+            return []
 
     def _close(self) -> None:
         if self._tape is not None:
@@ -142,16 +148,26 @@ class Recorder(Session):
 
     def _answer(self, adapter: Adapter, call: Call, place: Key) -> Answer:
         assert self._tape is not None  # noqa: S101 - an open session has one
+        assert self._playlist is not None  # noqa: S101
+        whole = call.point.half is Half.WHOLE
+        old: list[Key] | None = None
+        with self._tape.faults.tolerated(place):
+            old = self._playlist.recorded(adapter.name, place)
+        if old is None:  # what can't be read is neither kept nor overwritten
+            return (yield whole)
         if call.point.half is Half.SUBMIT:
-            key = replace(place, index=self._indices.next(place))
+            key = self._playlist.peek(adapter.name, place, None).key
             if key in self._kept:
                 return (yield False)
             return (yield from self._tape.submit(adapter, call, key))
-        with self._indices.reserved(place) as index:
-            key = replace(place, index=index)
-            if key in self._kept:
-                return (yield call.point.half is Half.WHOLE)
-            return (yield from self._tape.take(adapter, call, key))
+        with self._playlist.taken(adapter.name, place, None) as choice:
+            if choice.key in self._kept:
+                return (yield whole)
+            result = yield from self._tape.take(adapter, call, choice.key)
+        if self._on_existing == "overwrite" and choice.key in self._tape.recorded:
+            with self._tape.faults.tolerated(choice.key):
+                self._tape.discard(old)
+        return result
 
 
 def _exists(path: Path, steps: list[int]) -> StepExistsError:

@@ -7,7 +7,7 @@ import threading
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, SupportsIndex
@@ -54,7 +54,6 @@ class Session(ABC):
         self._failed = True  # until the block ends well
         self._step: int | None = None
         self._calls = Numbering(first=1)
-        self._indices = Numbering()
         self._passed: set[int] = set()
         self._lock = threading.Lock()
 
@@ -221,10 +220,13 @@ class Session(ABC):
     def pass_over(self, call: Call) -> None:
         """Count a call that an inner session answered, so that the next one gets its own number."""
         adapter, call = self._attributed(call)
-        place = None if adapter is None else self._place(adapter, call)
-        if adapter is not None and place is not None:
-            with self._numbered(adapter, place):
-                return
+        if adapter is None:
+            return
+        with suppress(Exception):  # what the adapter makes of a call that is answered is no matter
+            place = adapter.place(call)
+            if place is not None and place.step is None:
+                with self._calls.reserved((adapter.name, place.phase)):
+                    return
 
     def why_unasked(self) -> str:
         """Say why no call of a step that it covers came, once the session is closed."""

@@ -8,7 +8,6 @@ import os
 import platform
 import threading
 from collections.abc import Iterable
-from dataclasses import replace
 from datetime import datetime, timezone
 from functools import cache
 from pathlib import Path
@@ -59,7 +58,6 @@ class Tape:
         self.nbytes = 0
         self._compression = compression
         self._metadata = metadata
-        self._replaced: dict[Key, set[Key]] = {}
         self._waiting: dict[str, list[Asked]] = {}
         self._lost: set[str] = set()
         self._lock = threading.RLock()
@@ -81,10 +79,13 @@ class Tape:
             for key, omissions in dict(self.omissions).items()
         }
 
-    def replaces(self, keys: Iterable[Key]) -> None:
-        """Take away what was recorded before, of each step as soon as the step is recorded again."""
-        for key in keys:
-            self._replaced.setdefault(replace(key, index=0), set()).add(key)
+    def discard(self, keys: Iterable[Key]) -> None:
+        """Take interactions away, except those that were recorded by this tape."""
+        with self._lock:
+            for key in keys:
+                if key not in self.recorded:
+                    for suffix in (SUFFIX, *SUFFIXES.values()):  # the manifest first: it counts
+                        (self.path / (key.stem + suffix)).unlink(missing_ok=True)
 
     def submit(self, adapter: Adapter, call: Call, key: Key) -> Answer:
         """Make a submit live, and keep its request until its interaction is sampled."""
@@ -209,9 +210,6 @@ class Tape:
 
     def _commit(self, key: Key, written: Manifest) -> None:
         """Take note of an interaction that is on the disk."""
-        for old in self._replaced.pop(replace(key, index=0), set()) - {key}:
-            for suffix in (SUFFIX, *SUFFIXES.values()):  # the manifest first: it is what counts
-                (self.path / (old.stem + suffix)).unlink(missing_ok=True)
         self.faults.causes.pop(key, None)
         self.recorded[key] = written.seconds
         self.nbytes += written.tensors.size + (self.path / (key.stem + SUFFIX)).stat().st_size

@@ -302,7 +302,7 @@ def test_an_adapter_with_a_target_is_no_decorator():
 
 @pytest.mark.parametrize("target", ["generate", "a.b.generate", "a:", ":b", "a b:c", "a:b:c", ""])
 def test_a_target_that_names_no_function_is_refused(target):
-    with pytest.raises(ValueError, match="written 'package.module:Qualified.name'"):
+    with pytest.raises(ValueError, match=r"written 'package\.module:Qualified\.name'"):
         rc.adapters.function(target)
 
 

@@ -39,7 +39,7 @@ def test_a_name_stands_for_the_same_entry_points(engine, counted):
 
 def test_an_entry_point_belongs_to_one_registered_adapter(engine, counted):
     rc.adapters.register(counted)
-    with pytest.raises(ValueError, match="intercepts .* already"):
+    with pytest.raises(ValueError, match=r"intercepts .* already"):
         rc.adapters.register(rc.adapters.function(counted.name, name="another"))
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from rollout_cassettes.cassette.tree import codec
 
 #: What torch says once of each of its types that it calls unfinished.
 FOREIGN_WARNINGS = (
@@ -33,3 +36,13 @@ def pytest_collection_modifyitems(items):
                 item.add_marker(pytest.mark.filterwarnings(warning))
             if item.get_closest_marker("verl") and not find_spec("verl"):
                 item.add_marker(pytest.mark.skip(reason="verl is not installed"))
+
+
+@pytest.fixture
+def fresh_table(monkeypatch):
+    """Forget the codecs that a test registers."""
+    for module in codec._LIBRARIES.values():  # what is loaded in the test would be forgotten too
+        importlib.import_module(module)
+    monkeypatch.setattr(codec, "_by_type", dict(codec._by_type))
+    monkeypatch.setattr(codec, "_by_kind", dict(codec._by_kind))
+    return codec

@@ -46,8 +46,9 @@ def _mappings(left, right, path):
     _sequences(list(left), list(right), f"keys of {path}")
     if isinstance(left, defaultdict):
         assert left.default_factory is right.default_factory
-    for (key, one), other in zip(left.items(), right.values(), strict=True):
-        assert_same(one, other, f"{path}[{key!r}]")
+    for number, (key, one) in enumerate(left.items()):
+        where = f"{path}[{key!r}]" if type(key) is str else f"{path}: value {number}"
+        assert_same(one, list(right.values())[number], where)
 
 
 def _sets(left, right, path):
@@ -85,7 +86,9 @@ def _tensors(left, right, path):
     if left.layout is torch.jagged:
         _equal(left._ragged_idx, right._ragged_idx, f"{path}.ragged_idx")
         for name in ("values", "offsets", "lengths"):
-            assert_same(getattr(left.detach(), name)(), getattr(right.detach(), name)(), f"{path}.{name}")
+            assert_same(
+                getattr(left.detach(), name)(), getattr(right.detach(), name)(), f"{path}.{name}"
+            )
     elif left.is_nested:
         _sequences(left.detach().unbind(), right.detach().unbind(), path)
     else:

@@ -11,7 +11,8 @@ A note is an HTML comment, on lines of its own, directly before a block:
     <!-- amounts vary -->                output: durations, sizes and decimal fractions may differ
     <!-- illustration -->                text that nothing prints
 
-Anywhere on a page, `<!-- needs verl -->` says what its blocks import.
+Anywhere on a page, `<!-- needs verl -->` says what its blocks import, and
+`<!-- page run by PATH::test_name -->` that another test runs all of them.
 """
 
 from __future__ import annotations
@@ -76,6 +77,17 @@ class Page:
         """The packages that its blocks import, besides the core's."""
         comments = _COMMENT.findall(self.prose)
         return {note.removeprefix("needs ") for note in comments if note.startswith("needs ")}
+
+    @property
+    def run_by(self) -> str | None:
+        """The test that runs the page's blocks, where that is another one."""
+        comments = _COMMENT.findall(self.prose)
+        tests = [
+            note.removeprefix("page run by ")
+            for note in comments
+            if note.startswith("page run by ")
+        ]
+        return tests[0] if tests else None
 
     @property
     def prose(self) -> str:

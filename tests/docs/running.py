@@ -8,7 +8,7 @@ import io
 import os
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import redirect_stdout
 from pathlib import Path
 from types import ModuleType
@@ -17,6 +17,8 @@ from typing import Any
 import rollout_cassettes as rc
 from tests.docs.blocks import ROOT, Block, Page
 from tests.docs.outputs import matches
+
+Setup = Callable[[], Mapping[str, Any]]
 
 HERE = "/project"
 """What pages call the directory in which their blocks run."""
@@ -28,12 +30,10 @@ class PageRun:
     Args:
         page: The page.
         main: Whose namespace the blocks share; it is `__main__` while they run.
-        setups: What a `setup` note may ask for: names for the namespace, by the note's text.
+        setups: What a `setup` note may ask for: functions that give names for the namespace.
     """
 
-    def __init__(
-        self, page: Page, main: ModuleType, setups: Mapping[str, Mapping[str, Any]]
-    ) -> None:
+    def __init__(self, page: Page, main: ModuleType, setups: Mapping[str, Setup]) -> None:
         self.page = page
         self._main = main
         self._setups = setups
@@ -45,6 +45,9 @@ class PageRun:
         Raises:
             AssertionError: If a block prints something else than the page says, or can't be run.
         """
+        if self.page.run_by is not None:
+            check_exists(self.page.run_by)
+            return
         while self._blocks:
             block = self._blocks.pop(0)
             match block.language:
@@ -70,7 +73,7 @@ class PageRun:
     def _run_python(self, block: Block) -> str:
         setup = block.note("setup:")
         if setup is not None:
-            vars(self._main).update(self._setups[setup])
+            vars(self._main).update(self._setups[setup]())
         source = "\n" * block.line + block.text  # so that tracebacks name the page's lines
         printed = io.StringIO()
         with redirect_stdout(printed):
@@ -133,7 +136,12 @@ def check_runs_elsewhere(block: Block) -> None:
         for command in commands(block):
             assert named or command in script, f".ci/run does not run `{command}`"
         return
-    path, _, name = runner.partition("::")
+    check_exists(runner)
+
+
+def check_exists(test: str) -> None:
+    """Check that a test, `PATH::name`, is there."""
+    path, _, name = test.partition("::")
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     functions = [node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
     assert name in functions, f"{path} has no test {name}"

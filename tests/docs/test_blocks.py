@@ -31,13 +31,13 @@ def _parameters(*, verl):
 @pytest.mark.parametrize("page", _parameters(verl=False))
 def test_a_page_does_what_it_says(page, main):
     """Its blocks run in order, in one namespace, and print what stands below them."""
-    PageRun(page, main, {}).run()
+    PageRun(page, main, {"committed_cassettes": setups.committed_cassettes}).run()
 
 
 @pytest.mark.parametrize("page", _parameters(verl=True))
 def test_a_page_on_verl_does_what_it_says(page, main, train):
     """The trainer is the real one, in this process."""
-    PageRun(page, main, {"verl_trainer": setups.verl_trainer(train)}).run()
+    PageRun(page, main, {"verl_trainer": lambda: setups.verl_trainer(train)}).run()
 
 
 # ---- the runner itself
@@ -63,10 +63,11 @@ def run(text, tmp_path, monkeypatch):
         "```\nno language\n```",
         "```yaml\nkey: value\n```",
         "<!-- run by tests/docs/test_blocks.py::no_such_test -->\n```bash\nfalse\n```",
+        "<!-- page run by tests/docs/test_blocks.py::no_such_test -->\n```bash\nfalse\n```",
         "<!-- run by .ci/run -->\n```bash\nmake coffee\n```",
         "<!-- signature of replay -->\n```python\ndef replay(steps=None, mode='repeat'): ...\n```",
     ],
-    ids=range(12),
+    ids=range(13),
 )
 def test_a_page_that_is_wrong_fails(text, tmp_path, monkeypatch):
     """Output that differs or is missing, commands that fail, and blocks that nothing runs."""

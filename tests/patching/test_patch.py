@@ -258,7 +258,7 @@ def test_a_second_session_may_ask_for_overrides_as_well(engine):
 
 
 def test_a_patch_from_before_the_block_is_what_comes_back(engine):
-    with mock.patch.object(engine, "generate", lambda prompts: "mocked") as mocked:
+    with mock.patch.object(engine, "generate", return_value="mocked") as mocked:
         with opened(point(engine, "generate")) as session:
             assert engine.generate(["a"]) == "mocked"
         assert engine.generate is mocked
@@ -268,7 +268,7 @@ def test_a_patch_from_before_the_block_is_what_comes_back(engine):
 def test_a_patch_that_comes_and_goes_inside_the_block_does_no_harm(engine):
     original = engine.generate
     with opened(point(engine, "generate")) as session:
-        with mock.patch.object(engine, "generate", lambda prompts: "mocked"):
+        with mock.patch.object(engine, "generate", return_value="mocked"):
             assert engine.generate(["a"]) == "mocked"
         engine.generate(["b"])
     assert engine.generate is original
@@ -296,8 +296,9 @@ def test_a_patch_that_outlives_the_block_is_left_on_and_reported(engine, caplog)
 
 def missing(target, **options):
     module, qualname = target.split(":")
-    with pytest.raises(rc.EntryPointNotFoundError) as caught, opened(
-        EntryPoint("test", module, qualname, **options)
+    with (
+        pytest.raises(rc.EntryPointNotFoundError) as caught,
+        opened(EntryPoint("test", module, qualname, **options)),
     ):
         pass
     return caught.value

@@ -160,13 +160,16 @@ async def test_a_coroutine_from_a_plain_function_is_awaited_before_the_sessions_
         await asyncio.sleep(0)
         return "live"
 
+    def generate():
+        return later()
+
     class Noting(Scripted):
         def handle(self, call):
             log.append((yield))
             return log[-1]
 
     opened(Noting("session", log))
-    coroutine = wrapped(lambda: later())()
+    coroutine = wrapped(generate)()
     assert log == []
     assert await coroutine == "live"
     assert log == [patching.Awaited("live")]
@@ -181,9 +184,12 @@ async def test_an_exception_in_a_coroutine_from_a_plain_function_closes_the_sess
     async def fail():
         raise ValueError("no")
 
+    def generate():
+        return fail()
+
     opened(Scripted("session", log))
     with pytest.raises(ValueError, match="no"):
-        await wrapped(lambda: fail())()
+        await wrapped(generate)()
     assert log == ["session asked", "session done"]
 
 
@@ -213,7 +219,7 @@ def test_a_call_inside_a_call_is_part_of_it(log, opened):
 def test_another_function_called_inside_is_a_call_of_its_own(log, opened):
     inner = wrapped(lambda: "inner", "inner")
     opened(Scripted("session", log))
-    wrapped(lambda: inner(), "outer")()
+    wrapped(lambda: (inner(),), "outer")()
     assert log.count("session asked") == 2
 
 
@@ -225,7 +231,7 @@ def test_another_function_called_inside_is_part_of_it_where_the_session_says_so(
 
     inner = wrapped(lambda: "inner", "inner")
     opened(Owner("owner", log), Scripted("session", log))
-    wrapped(lambda: inner(), "outer")()
+    wrapped(lambda: (inner(),), "outer")()
     inner()
     assert log.count("session asked") == 3
     assert log.count("owner asked") == 2

@@ -122,7 +122,9 @@ def test_a_call_inside_a_recorded_call_is_part_of_it(engine, path, steps):
 
     with rc.record(steps, path=path, adapters=adapters):
         live = run()
-    recorded = {(each.step, each.manifest.adapter) for each in rc.open_cassette(path).interactions()}
+    recorded = {
+        (each.step, each.manifest.adapter) for each in rc.open_cassette(path).interactions()
+    }
     every = {(1, adapters[1].name), (2, adapters[1].name), (1, adapters[0].name)}
     assert recorded == {each for each in every if steps is None or each[0] == 2}
     with rc.replay(steps, path=path, adapters=adapters, on_unplayed="error"):
@@ -194,7 +196,7 @@ def test_of_many_steps_the_nearest_are_named(engine, tape, replay):
         ((1, 1), "holds 2 interactions of that step, and all of them were played already"),
     ],
 )
-def test_a_step_that_was_played_already_is_told_so(engine, path, tape, replay, steps, held):
+def test_a_step_that_was_played_already_is_told_so(engine, tape, replay, steps, held):
     live = tape(*steps)
     with replay() as session:
         assert [engine.generate(["1"], 1) for _ in steps] == live
@@ -212,7 +214,9 @@ def test_another_phase_is_told_so(engine, path, tape):
         f"{engine.__name__}:generate", step_of=lambda *_: 1, phase_of=lambda *_: "val"
     )
     with (
-        pytest.raises(rc.StepNotRecordedError, match=r"Step 1 \(val\) is not .* holds step 1\.") as c,
+        pytest.raises(
+            rc.StepNotRecordedError, match=r"Step 1 \(val\) is not .* holds step 1\."
+        ) as c,
         rc.replay(path=path, adapters=adapter),
     ):
         engine.generate(["1"], 1)

@@ -16,7 +16,7 @@ from rollout_cassettes.session.random_state import Generators, RandomState, Span
 
 DRAWS = {
     "python": random.random,
-    "numpy": lambda: np.random.rand(),  # noqa: NPY002 - the global generator is the point
+    "numpy": np.random.rand,
     "torch": lambda: torch.rand(()).item(),
 }
 

@@ -7,6 +7,7 @@ import logging
 import multiprocessing
 import os
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -144,14 +145,20 @@ def step_one(engine):
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit, StopIteration])
 def test_finished_steps_stay_when_the_block_ends_in_an_exception(engine, path, generate, error):
-    raised = error("from the loop")
-    with pytest.raises(error) as caught, rc.record(path=path, adapters=generate) as session:
-        live = engine.generate(["a"], 1)
-        raise raised
+    raised, session = error("from the loop"), rc.record(path=path, adapters=generate)
+    live = []
+
+    def train():
+        with session:
+            live.append(engine.generate(["a"], 1))
+            raise raised
+
+    with pytest.raises(error) as caught:
+        train()
     assert caught.value is raised
     assert caught.value.__context__ is None
     assert session.recorded == [1]
-    assert rc.open_cassette(path)[1].response == live
+    assert [each.response for each in rc.open_cassette(path)] == live
     assert sorted(file.name for file in path.iterdir()) == [
         "step-000001.msgpack",
         "step-000001.safetensors.zst",
@@ -225,6 +232,60 @@ def test_overwrite_keeps_the_other_phases_of_a_step(engine, path):
     assert rc.open_cassette(path).interactions(1)[1].response == before
 
 
+def test_what_another_adapter_recorded_is_neither_skipped_nor_overwritten(engine, path):
+    generating, scoring = (
+        rc.adapters.function(f"{engine.__name__}:{name}", step_of=lambda *_: 1)
+        for name in ("generate", "Engine.static")
+    )
+    with rc.record(path=path, adapters=generating):
+        generated = [engine.generate(["a"]) for _ in range(2)]
+    with rc.record(path=path, adapters=scoring, on_existing="skip") as session:
+        scored = [engine.Engine.static(["s"]) for _ in range(2)]
+    assert session.recorded == [1]
+    for _ in range(2):
+        with rc.replay(path=path, adapters=[generating, scoring], on_unplayed="error"):
+            assert [engine.generate(["a"]) for _ in generated] == generated
+            assert [engine.Engine.static(["s"]) for _ in scored] == scored
+        with rc.record(path=path, adapters=scoring, on_existing="overwrite"):
+            scored = [engine.Engine.static(["s"])]
+
+
+def test_what_can_not_be_read_is_not_overwritten(engine, path, generate, caplog):
+    recorded(engine, path, generate)
+    manifest = path / "step-000001.msgpack"
+    manifest.write_bytes(manifest.read_bytes()[:-1])
+    damaged = manifest.read_bytes()
+    with rc.record(path=path, adapters=generate, on_existing="overwrite") as session:
+        for step in (1, 2):
+            assert engine.generate(["new"], step)["prompts"] == ["new"]
+    assert (session.recorded, session.missing) == ([2], [1])
+    assert "step 1 was not recorded (CassetteCorruptError: " in str(session)
+    assert manifest.read_bytes() == damaged
+    with (
+        pytest.raises(rc.CassetteError, match=r"step-000001\.msgpack is damaged"),
+        rc.record(path=path, adapters=generate, on_existing="overwrite", on_unstorable="error"),
+    ):
+        engine.generate(["new"], 1)
+
+
+def test_an_old_interaction_that_can_not_be_taken_away_is_reported(
+    engine, path, generate, monkeypatch
+):
+    recorded(engine, path, generate, (1, 1))
+    unlink = Path.unlink
+
+    def fail(self, **options):
+        if ".1." in self.name:
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+        unlink(self, **options)
+
+    monkeypatch.setattr(Path, "unlink", fail)
+    with rc.record(path=path, adapters=generate, on_existing="overwrite") as session:
+        engine.generate(["new"], 1)
+    assert "step 1 was not recorded (PermissionError" in str(session)
+    assert session.missing == [1]
+
+
 def test_a_cassette_has_one_writer(engine, path, generate):
     with rc.record(path=path, adapters=generate):
         for make in (rc.record, lambda **options: rc.replay(on_miss="record", **options)):
@@ -284,8 +345,7 @@ def test_strictness_turns_an_unstorable_value_into_an_error(path, odd):
         pytest.raises(rc.UnstorableValueError) as caught,
         rc.record(path=path, on_unstorable="error") as session,
     ):
-        odd(1)
-        odd(2)
+        list(map(odd, (1, 2)))
     assert caught.value.location == "response/tool"
     assert f"Step 2 can't be recorded in {path}" in str(caught.value)
     assert "on_unstorable='warn'" in str(caught.value)
@@ -349,8 +409,7 @@ def test_strictness_turns_a_full_disk_into_an_error(engine, path, generate, full
         pytest.raises(rc.CassetteWriteError) as caught,
         rc.record(path=path, adapters=generate, on_unstorable="error"),
     ):
-        for step in (1, 2):
-            engine.generate(["a"], step)
+        [engine.generate(["a"], step) for step in (1, 2)]
     assert (caught.value.path, caught.value.step, caught.value.phase) == (path, 2, "train")
     assert f"Step 2 can't be written to {path}: [Errno 28]" in str(caught.value)
     assert isinstance(caught.value.__cause__, OSError)

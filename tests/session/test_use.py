@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import inspect
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -80,11 +79,14 @@ def test_new_steps_records_as_the_options_say(engine, use, path):
         run(engine, (1,))
     assert (path / "step-000001.safetensors").is_file()
     assert rc.open_cassette(path)[1].manifest.metadata == {"a": 1}
-    with pytest.raises(rc.UnstorableValueError), use(
-        record_mode="new_steps",
-        on_unstorable="error",
-        adapters=rc.adapters.function(
-            f"{engine.__name__}:generate", step_of=lambda *_: 2, request_of=lambda *_: object()
+    with (
+        pytest.raises(rc.UnstorableValueError),
+        use(
+            record_mode="new_steps",
+            on_unstorable="error",
+            adapters=rc.adapters.function(
+                f"{engine.__name__}:generate", step_of=lambda *_: 2, request_of=lambda *_: object()
+            ),
         ),
     ):
         run(engine, (2,))
@@ -148,19 +150,15 @@ async def test_it_is_an_async_context_manager_too(engine, use):
 
 
 def test_it_warns_where_it_was_not_used(use):
-    cassette = use()
     with pytest.warns(ResourceWarning, match="neither opened nor used as a decorator"):
-        del cassette
-        gc.collect()
+        use()
 
 
 def test_it_shows_what_it_is(engine, use, path):
     cassette = use()
     with cassette:
         run(engine, (1,))
-        assert repr(cassette) == (
-            f"<use_cassette {path}, record_mode='once': {cassette._session}>"
-        )
+        assert repr(cassette) == (f"<use_cassette {path}, record_mode='once': {cassette._session}>")
 
 
 # ---- as a decorator
@@ -285,7 +283,7 @@ def test_one_of_several_calls_that_fails_is_enough_to_keep_the_old_cassette(engi
         lambda: (yield),
         int,
         3,
-        staticmethod(print) if not callable(staticmethod(print)) else classmethod(print),
+        classmethod(print),
     ],
 )
 def test_what_goes_on_after_it_returned_can_not_be_decorated(use, function):

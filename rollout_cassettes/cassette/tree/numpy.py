@@ -25,10 +25,13 @@ def _is_plain(dtype: np.dtype[Any]) -> bool:
 
 
 def _describe(dtype: np.dtype[Any], value: object, path: str) -> Any:
-    """Return a dtype as numpy's own file format writes it: a string, or a list of fields."""
+    """Return a dtype as numpy's own file format writes it: a string, or a list of fields.
+
+    Like numpy, leave out ``dtype.metadata``, which no comparison looks at.
+    """
     if dtype.hasobject:
         raise unstorable(value, path, f"its dtype {dtype} refers to Python objects")
-    described = np.lib.format.dtype_to_descr(dtype)
+    described = np.lib.format.dtype_to_descr(np.lib.format.drop_metadata(dtype))
     rebuilt = np.lib.format.descr_to_dtype(described)
     if rebuilt != dtype or rebuilt.type is not dtype.type:
         raise unstorable(value, path, f"numpy can't rebuild its dtype {dtype}")
@@ -103,11 +106,11 @@ def _join_array(node: dict[str, Any], joiner: Joiner) -> np.ndarray[Any, Any]:
         return raw.numpy()
     dtype, shape = _dtype_from(node["dtype"]), tuple(node["shape"])
     if dtype.itemsize:
-        array: np.ndarray[Any, Any] = np.require(np.frombuffer(raw.data, dtype), requirements="A")
-        return array.reshape(shape)
+        return np.require(np.frombuffer(raw.data, dtype), requirements="A").reshape(shape)
     if math.prod(shape) > _MOST_EMPTY_ITEMS:
         raise ValueError(f"the shape {shape} is too large")
-    return np.ndarray(shape, dtype)  # numpy.zeros would widen zero-width strings
+    empty: np.ndarray[Any, Any] = np.ndarray(shape, dtype)  # zeros() would widen the items
+    return empty
 
 
 def _join_objects(node: dict[str, Any], joiner: Joiner) -> np.ndarray[Any, Any]:
@@ -122,12 +125,14 @@ def _join_objects(node: dict[str, Any], joiner: Joiner) -> np.ndarray[Any, Any]:
 
 
 def _split_scalar(value: np.generic, _into: Splitter, path: str) -> dict[str, Any]:
-    return {"dtype": _describe(value.dtype, value, path), "data": value.tobytes()}
+    data = value.tobytes()[: value.dtype.itemsize]  # numpy gives a byte for a string of none
+    return {"dtype": _describe(value.dtype, value, path), "data": data}
 
 
 def _join_scalar(node: dict[str, Any], _joiner: Joiner) -> np.generic:
-    dtype = _dtype_from(node["dtype"])
-    data = node["data"][: dtype.itemsize]  # numpy gives a byte for a string of none
+    dtype, data = _dtype_from(node["dtype"]), node["data"]
+    if len(data) != dtype.itemsize:
+        raise ValueError(f"{len(data)} bytes for a scalar of dtype {dtype}")
     if dtype.kind == "U":  # an array would take trailing zeros for padding
         scalar: np.generic = np.str_(data.decode("utf-32-le", "surrogatepass"))
     elif dtype.kind == "S":

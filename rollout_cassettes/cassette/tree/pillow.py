@@ -34,11 +34,10 @@ def _decode(png: bytes) -> Image.Image:
 
 
 def _same(left: Image.Image, right: Image.Image) -> bool:
-    return (
-        (left.mode, left.size) == (right.mode, right.size)
-        and left.getpalette() == right.getpalette()
-        and left.tobytes() == right.tobytes()
-    )
+    """Tell whether two images look the same; PNG drops colours of a palette that none shows."""
+    if (left.mode, left.size) != (right.mode, right.size) or left.tobytes() != right.tobytes():
+        return False
+    return left.palette is None or left.convert("RGBA") == right.convert("RGBA")
 
 
 def _join_image(node: dict[str, Any], joiner: Joiner) -> Image.Image:

@@ -80,6 +80,8 @@ def _nested_rows(node: dict[str, Any], joiner: Joiner) -> list[Any]:
     """Return the rows of a strided nested tensor, as arrays."""
     values, shapes = joiner.value(node["values"]), node["shapes"]
     ends = list(itertools.accumulate((math.prod(shape) for shape in shapes), initial=0))
+    if ends[-1] != len(values):
+        raise ValueError(f"rows of {ends[-1]} items in all, from {len(values)}")
     places = zip(itertools.pairwise(ends), shapes, strict=True)
     return [values[start:end].reshape(shape) for (start, end), shape in places]
 

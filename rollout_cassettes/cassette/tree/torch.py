@@ -137,12 +137,12 @@ def device_of(node: dict[str, Any], joiner: Joiner) -> torch.device:
     """Return where a value goes: where the reader asks, else where it was, else the CPU."""
     if joiner.device is not None:
         return torch.device(joiner.device)
-    recorded = torch.device(node.get("device", "cpu"))
+    name = node.get("device", "cpu")
+    kind, _, index = name.partition(":")  # torch.device() refuses kinds of other installations
     present = torch.accelerator.current_accelerator()
-    if present is None or recorded.type != present.type:
+    if present is None or kind != present.type or int(index or 0) >= torch.accelerator.device_count():
         return torch.device("cpu")
-    missing = (recorded.index or 0) >= torch.accelerator.device_count()
-    return torch.device("cpu") if missing else recorded
+    return torch.device(name)
 
 
 def _join_jagged(node: dict[str, Any], joiner: Joiner) -> torch.Tensor:
@@ -189,6 +189,14 @@ def _dtype_from(name: str, joiner: Joiner) -> torch.dtype:
     raise joiner.unavailable(f"torch.{name}", reason, "Upgrade torch.", AS_PLAIN)
 
 
+def _device_from(name: str, joiner: Joiner) -> torch.device:
+    try:
+        return torch.device(name)
+    except RuntimeError as error:
+        reason = "torch knows no such device here"
+        raise joiner.unavailable(f"torch.device {name!r}", reason, AS_PLAIN) from error
+
+
 def _layout_from(name: str) -> torch.layout:
     layouts = {str(value): value for value in vars(torch).values() if type(value) is torch.layout}
     return layouts[f"torch.{name}"]
@@ -215,7 +223,7 @@ add(
     Codec(
         "torch.device",
         lambda value, *_: {"name": str(value)},
-        lambda node, _: torch.device(node["name"]),
+        lambda node, joiner: _device_from(node["name"], joiner),
     ),
     torch.device,
 )
