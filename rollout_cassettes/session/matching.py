@@ -17,6 +17,9 @@ from rollout_cassettes.session.difference import describe
 
 Rows = Sequence[Mapping[str, Any]]
 
+_SHORT = 100
+"""Up to how many characters values are shown whole."""
+
 
 def fingerprint(rows: Rows) -> list[str]:
     """Return a SHA-256 in hex for each row, over its fields' values, dtypes and shapes."""
@@ -76,6 +79,9 @@ def _told(recorded: Mapping[str, Any], live: Mapping[str, Any], field: str) -> s
         return f"was absent, and is now {shorten(live[field])}"
     if field not in live:
         return f"was {shorten(recorded[field])}, and is now absent"
+    was, now = repr(recorded[field]), repr(live[field])
+    if was != now and max(len(was), len(now)) <= _SHORT and "\n" not in was + now:
+        return f"was {was}, and is now {now}"
     return describe(recorded[field], live[field])
 
 

@@ -209,19 +209,23 @@ class Player(Session):
         with self._playlist.taken(adapter.name, place, request.marks) as choice:
             if choice.interaction is None:
                 return (yield from self._miss(adapter, call, place, choice.key))
-            return self._play(adapter, call, place, choice.interaction, request)
+            result = self._play(adapter, call, place, choice.interaction, request)
+            if choice.is_its_own:
+                self._advance_generators(call.point.half, choice.interaction)
+            return result
 
     def _answer_submit(self, adapter: Adapter, call: Call, place: Key) -> Answer:
         """Withhold what is submitted, if a recording answers it; else submit it."""
         assert self._playlist is not None  # noqa: S101 - an open session has one
         request = self._request(adapter, call)
-        key, interaction = self._playlist.peek(adapter.name, place, request.marks)
-        if interaction is None:
-            return (yield from self._miss(adapter, call, place, key))
-        self._compare(adapter, interaction, request, Half.SUBMIT)
+        choice = self._playlist.peek(adapter.name, place, request.marks)
+        if choice.interaction is None:
+            return (yield from self._miss(adapter, call, place, choice.key))
+        self._compare(adapter, choice.interaction, request, Half.SUBMIT)
         with self._lock:
             self._withheld[adapter.name] = [*request.values]
-        self._advance_generators(Half.SUBMIT, place, interaction)
+        if choice.is_its_own:
+            self._advance_generators(Half.SUBMIT, choice.interaction)
         return adapter.withhold(call)
 
     def _request(self, adapter: Adapter, call: Call) -> Request:
@@ -272,7 +276,6 @@ class Player(Session):
         recorded = Exchange(interaction.request, interaction.response)
         shift = None if self._mode == "cache" else place.step - interaction.step
         result = adapter.restore(call, recorded, request.values, shift)
-        self._advance_generators(call.point.half, place, interaction)
         with self._lock:
             self._withheld.pop(adapter.name, None)
             seconds = interaction.manifest.seconds
@@ -302,9 +305,9 @@ class Player(Session):
         if error is not None:
             logger.warning("%s", error.what)
 
-    def _advance_generators(self, half: Half, place: Key, interaction: Interaction) -> None:
-        """Do to the random generators what the live call did, if this is its very step."""
-        if self._generators is None or interaction.step != place.step:
+    def _advance_generators(self, half: Half, interaction: Interaction) -> None:
+        """Do to the random generators what the live call did."""
+        if self._generators is None:
             return
         ended = datetime.fromisoformat(interaction.manifest.recorded_at)
         started = ended - timedelta(seconds=interaction.manifest.seconds)

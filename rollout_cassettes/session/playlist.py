@@ -22,10 +22,12 @@ class Choice(NamedTuple):
     Attributes:
         key: The place in the cassette that the call is about.
         interaction: What was recorded there; None for a miss.
+        is_its_own: Whether that is the recording of this very call, and not one lent to it.
     """
 
     key: Key
     interaction: Interaction | None
+    is_its_own: bool = True
 
 
 class Track:
@@ -167,7 +169,7 @@ class Loop(Playlist):
         keys = self._nearest(adapter, place)
         if not keys:
             return super().peek(adapter, place, marks)
-        return self._choice(keys, self._calls.next((adapter, place)))
+        return self._choice(keys, place, self._calls.next((adapter, place)))
 
     @contextmanager
     def taken(self, adapter: str, place: Key, marks: Marks) -> Iterator[Choice]:
@@ -175,14 +177,15 @@ class Loop(Playlist):
         keys = self._nearest(adapter, place)
         if keys:
             with self._calls.reserved((adapter, place)) as number:
-                yield self._choice(keys, number)
+                yield self._choice(keys, place, number)
         else:
             with super().taken(adapter, place, marks) as choice:
                 yield choice
 
-    def _choice(self, keys: list[Key], number: int) -> Choice:
+    def _choice(self, keys: list[Key], place: Key, number: int) -> Choice:
         key = keys[number % len(keys)]
-        return Choice(key, self._read(key))
+        is_its_own = key.step == place.step and number < len(keys)
+        return Choice(key, self._read(key), is_its_own)
 
     def _nearest(self, adapter: str, place: Key) -> list[Key]:
         """Return what an adapter recorded at the nearest step that has something of it."""

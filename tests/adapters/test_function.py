@@ -168,7 +168,7 @@ def test_what_is_no_list_is_one_row(engine, path):
     request_of = lambda prompts, step=None: tuple(prompts)  # noqa: E731
     error = mismatch_of(engine, path, ["a", "b"], ["a", "c"], request_of)
     assert (error.row, error.field) == (0, "request")
-    assert "field 'request'[1] was 'b', and is now 'c'" in str(error)
+    assert "field 'request' was ('a', 'b'), and is now ('a', 'c')" in str(error)
 
 
 def test_without_request_of_nothing_is_compared(engine, path, counted):
@@ -180,17 +180,24 @@ def test_without_request_of_nothing_is_compared(engine, path, counted):
 
 
 def test_the_request_is_recorded_as_it_was_before_the_call(write_module, path):
+    import torch
+
     module = importlib.import_module(
         write_module("""
             def generate(prompts):
-                prompts.append("changed")
+                prompts[0].zero_()
+                prompts[1].append("changed")
                 return len(prompts)
         """)
     )
     adapter = rc.adapters.function(f"{module.__name__}:generate", request_of=lambda p: p)
-    _, replayed, _ = record_and_replay(path, adapter, lambda: module.generate(["a"]))
+    _, replayed, _ = record_and_replay(
+        path, adapter, lambda: module.generate([torch.ones(2), ["a"]])
+    )
     assert replayed == 2
-    assert rc.open_cassette(path)[1].request == ["a"]
+    ids, texts = rc.open_cassette(path)[1].request
+    assert torch.equal(ids, torch.ones(2))
+    assert texts == ["a"]
 
 
 def test_recordings_are_found_by_the_name_of_the_adapter(write_module, path):
@@ -272,6 +279,27 @@ def test_functions_made_in_a_loop_keep_their_own_callables(path):
         for each in functions:
             each()
     assert session.recorded == [3, 5]
+
+
+def test_one_adapter_may_mark_several_functions(path):
+    marked = rc.adapters.function()
+
+    @marked
+    def one():
+        return 1
+
+    @marked
+    def other():
+        return 2
+
+    with rc.record(path=path):
+        one()
+        other()
+    first, second = rc.open_cassette(path).interactions()
+    assert first.manifest.adapter.endswith(".one")
+    assert second.manifest.adapter.endswith(".other")
+    with rc.replay(path=path):
+        assert (other(), one()) == (2, 1)
 
 
 def test_two_functions_can_not_be_marked_under_one_name():

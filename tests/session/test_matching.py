@@ -91,6 +91,22 @@ def test_a_field_that_came_or_went_is_told(recorded, live, told):
     assert told in str(mismatch(HERE, Key(2), [recorded], [live]))
 
 
+def test_short_values_are_shown_whole_and_long_ones_where_they_differ():
+    short = mismatch(HERE, Key(2), [{"a": {"b": 1, "c": 2}}], [{"a": {"b": 1, "c": 3}}])
+    assert "field 'a' was {'b': 1, 'c': 2}, and is now {'b': 1, 'c': 3}." in str(short)
+    recorded, live = ({"a": {"b": "x" * 100, "c": value}} for value in (2, 3))
+    assert "field 'a'['c'] was 2, and is now 3." in str(mismatch(HERE, Key(2), [recorded], [live]))
+
+
+def test_values_that_look_the_same_are_told_apart():
+    recorded, live = ({"a": torch.ones(2, dtype=dtype)} for dtype in (torch.int32, torch.int64))
+    told = str(mismatch(HERE, Key(2), [recorded], [live]))
+    assert "field 'a' was tensor([1, 1], dtype=torch.int32), and is now tensor([1, 1])." in told
+    recorded, live = ({"a": torch.tensor([value])} for value in (0.1, 0.100001))
+    told = str(mismatch(HERE, Key(2), [recorded], [live]))
+    assert "field 'a' differs at [0]: was 0.10000000149011612, and is now 0.1000009" in told
+
+
 def test_a_long_prompt_is_shown_where_it_differs():
     prompts = ["x" * 5000 + ending for ending in ("cats", "dogs")]
     error = mismatch(HERE, Key(2), *([{"prompt": prompt}] for prompt in prompts))
