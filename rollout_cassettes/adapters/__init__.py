@@ -3,10 +3,13 @@
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
 from rollout_cassettes.adapters.function import function
 from rollout_cassettes.adapters.registry import register, registered
+from rollout_cassettes.adapters.verl_fully_async import VerlFullyAsync
+from rollout_cassettes.adapters.verl_v0 import VerlV0
 from rollout_cassettes.adapters.verl_v1 import VerlV1
 from rollout_cassettes.patching import Call, EntryPoint, Half
 
-register(VerlV1())
+for adapter in (VerlV1(), VerlV0(), VerlFullyAsync()):
+    register(adapter)
 
 __all__ = [
     "Adapter",
@@ -15,6 +18,8 @@ __all__ = [
     "Exchange",
     "Half",
     "Place",
+    "VerlFullyAsync",
+    "VerlV0",
     "VerlV1",
     "function",
     "register",

@@ -15,6 +15,7 @@ from typing import Any
 
 from rollout_cassettes.errors import EntryPointNotFoundError
 from rollout_cassettes.patching.call import EntryPoint
+from rollout_cassettes.patching.facade import around, inner_of
 from rollout_cassettes.patching.imports import ImportWatcher
 from rollout_cassettes.patching.wrapper import wrap
 
@@ -153,7 +154,9 @@ def _replacement(point: EntryPoint, owner: Any, name: str) -> Any:
         return type(static)(wrap(point, static.__func__))
     if not hasattr(type(static), "__get__"):  # a callable that does not become a method
         return staticmethod(wrap(point, static))
-    return wrap(point, getattr(owner, name))
+    function = getattr(owner, name)
+    inner = inner_of(function)
+    return wrap(point, function) if inner is None else around(function, wrap(point, inner))
 
 
 def _subclasses(cls: type[Any]) -> Iterator[type[Any]]:

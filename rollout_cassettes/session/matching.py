@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import msgpack
-
 from rollout_cassettes.cassette import Key
-from rollout_cassettes.cassette.tensors import raw_bytes
-from rollout_cassettes.cassette.tree import split
+from rollout_cassettes.cassette.digest import digest
 from rollout_cassettes.errors import RequestMismatchError, shorten
 from rollout_cassettes.session.difference import describe
 
@@ -24,16 +20,6 @@ _SHORT = 100
 def fingerprint(rows: Rows) -> list[str]:
     """Return a SHA-256 in hex for each row, over its fields' values, dtypes and shapes."""
     return [digest(dict(row)) for row in rows]
-
-
-def digest(value: Any) -> str:
-    """Return a SHA-256 in hex over a value: equal for values that are equal to the bit."""
-    parts = split(value, "", portable=True)
-    state = hashlib.sha256(msgpack.packb(parts.skeleton, unicode_errors="surrogatepass"))
-    for name, tensor in parts.tensors.items():
-        state.update(f"{name} {tensor.dtype} {tuple(tensor.shape)}".encode())
-        state.update(raw_bytes(tensor))
-    return state.hexdigest()
 
 
 def mismatch(path: Path, key: Key, recorded: Rows, live: Rows) -> RequestMismatchError | None:

@@ -25,7 +25,11 @@ class EventLoopThread:
 
     def run(self, coroutine):
         """Give the result of a coroutine that runs in the thread."""
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
+        return self.start(coroutine).result()
+
+    def start(self, coroutine):
+        """Start a coroutine in the thread, and give a future of its result."""
+        return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def make(self, factory, *args):
         """Call a factory in the thread, for objects that look for a running loop."""
@@ -53,3 +57,39 @@ class LocalHandle:
 class _RemoteMethod:
     def __init__(self, method):
         self.remote = method
+
+
+class ThreadHandle:
+    """Stands in for a Ray actor handle: methods run in an event loop thread of their own.
+
+    Args:
+        loop: The thread.
+        target: The object whose methods are called.
+    """
+
+    def __init__(self, loop, target):
+        self._loop = loop
+        self._target = target
+
+    def __getattr__(self, name):
+        method = getattr(self._target, name)
+        return _RemoteMethod(lambda *args, **kwargs: Reference(self._loop, method(*args, **kwargs)))
+
+
+class Reference:
+    """Stands in for a Ray object reference: it can be awaited, and gives a future.
+
+    Args:
+        loop: The thread that the coroutine runs in.
+        coroutine: What it refers to the result of.
+    """
+
+    def __init__(self, loop, coroutine):
+        self._future = loop.start(coroutine)
+
+    def __await__(self):
+        return asyncio.wrap_future(self._future).__await__()
+
+    def future(self):
+        """Give a future of `concurrent.futures`."""
+        return self._future

@@ -1,0 +1,43 @@
+"""The adapter for verl's fully asynchronous training: one call for each prompt, many in flight.
+
+``FullyAsyncRollouter`` feeds prompts to ``FullyAsyncAgentLoopManager.generate_sequences_single``,
+and names each ``uid_sample_{epoch}_{index}``. The feed index is the order in which prompts were
+handed out: neither the trainer's step, nor the order in which they are finished.
+
+Source: verl 0.9.1, ``verl/experimental/fully_async_policy/fully_async_rollouter.py``.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from rollout_cassettes.adapters.verl_v0 import VerlV0
+from rollout_cassettes.patching import EntryPoint
+
+NAME = "verl_fully_async"
+
+_UID = re.compile(r"(?:uid_)?sample_\d+_(?P<index>\d+)")
+
+
+class VerlFullyAsync(VerlV0):
+    """Records and replays the rollouts of verl's fully asynchronous trainer, prompt by prompt."""
+
+    name = NAME
+    step_kind = "feed index"
+    entry_points = (
+        EntryPoint(
+            adapter=NAME,
+            module="verl.experimental.fully_async_policy.fully_async_rollouter",
+            qualname="FullyAsyncAgentLoopManager.generate_sequences_single",
+            framework="verl",
+            overrides=True,
+        ),
+    )
+
+    def _step(self, prompts: Any) -> int:
+        uid = str(prompts.non_tensor_batch["uid"][0])
+        found = _UID.fullmatch(uid)
+        if found is None:
+            raise ValueError(f"a fed prompt is named uid_sample_(epoch)_(index), not {uid!r}")
+        return int(found["index"])

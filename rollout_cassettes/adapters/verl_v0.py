@@ -1,0 +1,143 @@
+"""The adapter for verl's V0 trainers: one call hands prompts out and gets trajectories back.
+
+``RayPPOTrainer`` and the trainers made from it (one-step-off, separation) call
+``AgentLoopManager.generate_sequences`` with a ``DataProto``, each prompt repeated ``n`` times, and
+``union`` what it returns with the batch that they kept.
+
+Where rewards are computed after generation, the manager hands columns of the request back in its
+output (``uid`` among them). Those echoes are not recorded: a replay takes them from the live
+request, or else ``union`` would find two values for one column.
+
+Source: verl 0.9.1, ``verl/experimental/agent_loop/agent_loop.py``, ``verl/trainer/ppo/ray_trainer.py``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import cycle, islice
+from typing import Any
+
+from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
+from rollout_cassettes.cassette.digest import digest
+from rollout_cassettes.patching import Call, EntryPoint
+
+NAME = "verl_v0"
+
+_PER_RUN = ("uid", "priority")
+"""Columns of a request that differ between equal runs, or that the manager adds itself."""
+
+_STEP_COLUMNS = ("min_global_steps", "max_global_steps")
+
+
+class VerlV0(Adapter):
+    """Records and replays the training rollouts of verl's V0 trainers."""
+
+    name = NAME
+    step_kind = "trainer step"
+    distributions = ("verl", "tensordict", "torch")
+    entry_points = (
+        EntryPoint(
+            adapter=NAME,
+            module="verl.experimental.agent_loop.agent_loop",
+            qualname="AgentLoopManager.generate_sequences",
+            framework="verl",
+            overrides=True,
+        ),
+    )
+
+    def place(self, call: Call) -> Place | None:
+        """Return the trainer's step; None for validation, and for V1, which has its own adapter."""
+        prompts = _prompts(call)
+        meta = getattr(prompts, "meta_info", None)
+        if meta is None or meta.get("validate", False):
+            return None
+        return Place(self._step(prompts))
+
+    def request(self, call: Call) -> Any:
+        """Return the prompts, as the DataProto that they are."""
+        return _shallow(_prompts(call))
+
+    def capture(self, call: Call, result: Any, submitted: Sequence[Any]) -> dict[str, Any]:
+        """Record the output without its echoes, and what the call added to the prompts."""
+        asked, output = submitted[0], _shallow(result)
+        echoed = [
+            name
+            for name, column in output.non_tensor_batch.items()
+            if name in asked.non_tensor_batch
+            and digest(column) == digest(asked.non_tensor_batch[name])
+        ]
+        columns = output.non_tensor_batch
+        output.non_tensor_batch = {n: c for n, c in columns.items() if n not in echoed}
+        after = _prompts(call).non_tensor_batch
+        added = {n: c for n, c in after.items() if n not in asked.non_tensor_batch}
+        return {"output": output, "echoed": echoed, "order": list(columns), "added": added}
+
+    def restore(
+        self, call: Call, recorded: Exchange, submitted: Sequence[Any], shift: int | None
+    ) -> Any:
+        """Return the recorded output, fitted to the live prompts, with their own columns echoed."""
+        prompts, response = _prompts(call), recorded.response
+        output, added = response["output"], response["added"]
+        if shift is not None:
+            rows = _fitted(recorded.request, prompts)
+            output, added = output.select_idxs(rows), {n: c[rows] for n, c in added.items()}
+            _move_steps(output, shift)
+        prompts.non_tensor_batch.update(added)
+        columns = output.non_tensor_batch | {
+            n: prompts.non_tensor_batch[n] for n in response["echoed"]
+        }
+        output.non_tensor_batch = {name: columns[name] for name in response["order"]}
+        return output
+
+    def rows(self, request: Any) -> Sequence[Mapping[str, Any]]:
+        """Return each prompt's fields; its uid is new in every run."""
+        columns = {n: c for n, c in request.non_tensor_batch.items() if n not in _PER_RUN}
+        if request.batch is not None:
+            columns |= dict(request.batch.items())
+        return [
+            {name: columns[name][row] for name in sorted(columns)} for row in range(len(request))
+        ]
+
+    def _step(self, prompts: Any) -> int:
+        step: int = prompts.meta_info["global_steps"]
+        return step
+
+
+def _prompts(call: Call) -> Any:
+    return call.kwargs["prompts"] if "prompts" in call.kwargs else call.args[1]
+
+
+def _shallow(batch: Any) -> Any:
+    """Return a DataProto with containers of its own, since callers and callees change theirs."""
+    return type(batch)(
+        batch=batch.batch,
+        non_tensor_batch=dict(batch.non_tensor_batch),
+        meta_info=dict(batch.meta_info),
+    )
+
+
+def _fitted(recorded: Any, live: Any) -> list[int]:
+    """Return the recorded row for each live row: groups in order, gone through again if need be."""
+    groups = cycle(_groups(recorded))
+    return [
+        row
+        for live_group, group in zip(_groups(live), groups, strict=False)
+        for row in islice(cycle(group), len(live_group))
+    ]
+
+
+def _groups(batch: Any) -> list[list[int]]:
+    """Return the rows of each prompt, in order; each row is its own where there are no uids."""
+    uids = batch.non_tensor_batch.get("uid", range(len(batch)))
+    groups: dict[Any, list[int]] = {}
+    for row, uid in enumerate(uids):
+        groups.setdefault(uid, []).append(row)
+    return list(groups.values())
+
+
+def _move_steps(output: Any, shift: int) -> None:
+    """Move the weight versions that trajectories began and ended with, so that staleness stays."""
+    for name in _STEP_COLUMNS:
+        column = output.non_tensor_batch.get(name)
+        if column is not None:
+            column[:] = [value + shift if isinstance(value, int) else value for value in column]
