@@ -123,6 +123,8 @@ class Splitter:
 
     def child(self, value: Any, path: str, part: object) -> Any:
         """Return the skeleton of a part of the value at ``path``."""
+        if type(value) in _AS_THEY_ARE:  # most parts are, and need no path
+            return value
         return self.node(value, f"{path}/{escape(part)}")
 
     def children(self, values: Iterable[Any], path: str) -> list[Any]:
