@@ -6,6 +6,7 @@ import importlib.metadata
 import importlib.resources
 import subprocess
 import sys
+import types
 from pathlib import Path
 
 import pytest
@@ -61,6 +62,12 @@ def test_the_version_is_that_of_the_distribution():
 
 def test_it_is_typed():
     assert importlib.resources.files("rollout_cassettes").joinpath("py.typed").is_file()
+
+
+def test_modules_are_not_hidden_by_what_their_package_holds():
+    import rollout_cassettes.adapters.adapter as module
+
+    assert isinstance(module, types.ModuleType)
 
 
 def test_importing_it_imports_no_framework():

@@ -8,8 +8,8 @@ from rollout_cassettes.adapters.verl_v0 import VerlV0
 from rollout_cassettes.adapters.verl_v1 import VerlV1
 from rollout_cassettes.patching import Call, EntryPoint, Half
 
-for adapter in (VerlV1(), VerlV0(), VerlFullyAsync()):
-    register(adapter)
+for _adapter in (VerlV1(), VerlV0(), VerlFullyAsync()):
+    register(_adapter)
 
 __all__ = [
     "Adapter",

@@ -148,13 +148,17 @@ class Patch:
 def _replacement(point: EntryPoint, owner: Any, name: str) -> Any:
     """Return what is to stand in an attribute's place, of the kind of what stands there."""
     if not isinstance(owner, type):  # what a module or an object holds is not bound to anything
-        return wrap(point, getattr(owner, name))
+        return _wrapped(point, getattr(owner, name))
     static = inspect.getattr_static(owner, name)
     if isinstance(static, (staticmethod, classmethod)):
-        return type(static)(wrap(point, static.__func__))
+        return type(static)(_wrapped(point, static.__func__))
     if not hasattr(type(static), "__get__"):  # a callable that does not become a method
-        return staticmethod(wrap(point, static))
-    function = getattr(owner, name)
+        return staticmethod(_wrapped(point, static))
+    return _wrapped(point, getattr(owner, name))
+
+
+def _wrapped(point: EntryPoint, function: Any) -> Any:
+    """Return a function with a wrapper around it, or inside it where its caller matters to it."""
     inner = inner_of(function)
     return wrap(point, function) if inner is None else around(function, wrap(point, inner))
 

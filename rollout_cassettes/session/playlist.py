@@ -48,14 +48,16 @@ class Track:
     def choose(self, marks: Marks) -> int | None:
         """Return the index of the interaction that a call is about; None where none is left.
 
-        With fingerprints, that is the first with the same request: calls may come in another
-        order. Where there is none, it is the next one, for the caller to refuse. Without
-        fingerprints the order is all there is to tell calls apart, and a gap in it is a miss.
+        That is the first with the same request: calls may come in another order. Where there is
+        none, it is the next one, for the caller to refuse. Where requests are not compared, the
+        order is all there is to tell calls apart, and a gap in it is a miss.
         """
         recorded = {index: each for index, each in self.left.items() if each is not None}
         kept = {index: each.manifest.fingerprint for index, each in recorded.items()}
+        if marks is not None and marks in kept.values():
+            return next(index for index in kept if kept[index] == marks)
         if marks is not None and kept and None not in kept.values():
-            return next((index for index in kept if kept[index] == marks), next(iter(kept)))
+            return next(iter(kept))
         return next(iter(self.left), None)
 
     def put_back(self, index: int, interaction: Interaction | None) -> None:

@@ -228,9 +228,10 @@ def test_a_marked_function_is_recorded_by_sessions_that_name_no_adapters(path, c
         assert generate() == 1
     with rc.replay(path=path) as session:
         assert generate() == 1
-    with rc.record(path=path / "other", adapters=counted):
+    with rc.record(path=path / "other", adapters=counted) as other:
         assert generate() == 2
     assert session.played == [1]
+    assert other.recorded == []
     assert generate.__name__ == "generate"
 
 

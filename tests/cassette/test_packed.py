@@ -11,7 +11,10 @@ import zstandard
 from rollout_cassettes.cassette import packed
 from rollout_cassettes.cassette.packed import Packed
 
-SKELETONS = {"request": ["\ud800", {"$": "tuple", "items": [1]}], "response": {"a": b"\0", "": None}}
+SKELETONS = {
+    "request": ["\ud800", {"$": "tuple", "items": [1]}],
+    "response": {"a": b"\0", "": None},
+}
 
 
 @pytest.mark.parametrize("compression", ["zstd", None])

@@ -14,7 +14,12 @@ from hypothesis import strategies as st
 from safetensors.torch import load, save
 
 from rollout_cassettes.cassette import tensors
-from rollout_cassettes.cassette.safetensors_file import DTYPES, RawTensor, SafetensorsFile, to_pieces
+from rollout_cassettes.cassette.safetensors_file import (
+    DTYPES,
+    RawTensor,
+    SafetensorsFile,
+    to_pieces,
+)
 from tests import strategies
 from tests.cassette.sameness import assert_same, bits
 

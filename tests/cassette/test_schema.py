@@ -30,7 +30,9 @@ GOOD = {
 }
 
 
-@pytest.mark.parametrize("change", [{}, {"text": "x"}, {"names": []}, {"seconds": 2}, {"anything": 1}])
+@pytest.mark.parametrize(
+    "change", [{}, {"text": "x"}, {"names": []}, {"seconds": 2}, {"anything": 1}]
+)
 def test_entries_of_the_right_types_make_a_dataclass(change):
     assert vars(build(Entry, {**GOOD, **change})) == {**GOOD, **change}
 

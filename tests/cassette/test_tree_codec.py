@@ -29,7 +29,9 @@ pytestmark = pytest.mark.usefixtures("fresh_table")
 
 
 def register(cls=Tokens, **options):
-    register_codec(cls, lambda tokens: {"ids": tokens.ids}, lambda data: cls(data["ids"]), **options)
+    register_codec(
+        cls, lambda tokens: {"ids": tokens.ids}, lambda data: cls(data["ids"]), **options
+    )
 
 
 def test_a_registered_type_comes_back():
@@ -94,7 +96,11 @@ def test_an_encoder_that_fails_leaves_the_value_out_and_says_why():
     parts = tree.split({"a": Tokens([1]), "b": 1}, "response")
     assert parts.skeleton["b"] == 1
     assert parts.omissions == [
-        ("response/a", f"{__name__}.Tokens", "taking it apart raised ZeroDivisionError('division by zero')")
+        (
+            "response/a",
+            f"{__name__}.Tokens",
+            "taking it apart raised ZeroDivisionError('division by zero')",
+        )
     ]
 
 

@@ -35,7 +35,13 @@ junk = st.one_of(
 
 def spots(node, found):
     """Return every place in a skeleton, as container and key."""
-    items = node.items() if isinstance(node, dict) else enumerate(node) if isinstance(node, list) else ()
+    items = (
+        node.items()
+        if isinstance(node, dict)
+        else enumerate(node)
+        if isinstance(node, list)
+        else ()
+    )
     for key, item in items:
         found.append((node, key))
         spots(item, found)

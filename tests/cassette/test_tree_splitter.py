@@ -30,7 +30,9 @@ def test_paths_that_would_be_the_same_are_told_apart():
     assert_same(values, round_trip(values))
 
 
-@pytest.mark.parametrize("keys", [(1, "1"), ("\ud800", "\\ud800"), ("x", "x#2"), ((1,), 1)], ids=ascii)
+@pytest.mark.parametrize(
+    "keys", [(1, "1"), ("\ud800", "\\ud800"), ("x", "x#2"), ((1,), 1)], ids=ascii
+)
 def test_keys_that_would_have_the_same_path_are_told_apart(keys):
     value = dict(zip(keys, torch.arange(2).unbind(), strict=True))
     assert_same(value, round_trip(value))
@@ -112,7 +114,9 @@ class Broken:
         raise self.error
 
 
-@pytest.mark.parametrize("error", [ValueError("x"), KeyError("x"), OSError(), MemoryError(), SystemError()])
+@pytest.mark.parametrize(
+    "error", [ValueError("x"), KeyError("x"), OSError(), MemoryError(), SystemError()]
+)
 def test_a_value_that_fails_in_any_way_ends_no_run(fresh_table, error):
     tree.register_codec(Broken, list, Broken)
     paths, again = holes({"a": Broken(error), "b": 2})
@@ -129,7 +133,9 @@ def test_an_interrupt_is_let_through(fresh_table):
 # ---- depth and cycles
 
 
-@pytest.mark.parametrize("make", [lambda x: [x], lambda x: {"a": x}, lambda x: (x,), samples.Frozen])
+@pytest.mark.parametrize(
+    "make", [lambda x: [x], lambda x: {"a": x}, lambda x: (x,), samples.Frozen]
+)
 def test_a_tree_may_nest_as_deep_as_the_limit_and_no_deeper(make):
     deep = 1
     for _ in range(MAX_DEPTH):

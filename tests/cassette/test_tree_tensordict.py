@@ -49,12 +49,18 @@ def row(**fields):
         lambda: TensorDict({}),
         lambda: TensorDict({}, batch_size=[0, 2]),
         lambda: TensorDict({"a": torch.ones(2, 3)}, batch_size=[2, 3], names=["x", None]),
-        lambda: TensorDict({"a": TensorDict({}, batch_size=[2, 1], names=[None, "y"])}, batch_size=[2]),
-        lambda: TensorDict({"a": TensorDict({"b": torch.ones(2)}, [2], device="cpu")}, batch_size=[2]),
+        lambda: TensorDict(
+            {"a": TensorDict({}, batch_size=[2, 1], names=[None, "y"])}, batch_size=[2]
+        ),
+        lambda: TensorDict(
+            {"a": TensorDict({"b": torch.ones(2)}, [2], device="cpu")}, batch_size=[2]
+        ),
         lambda: TensorDict({"a": TensorDict({"b": torch.ones(2)}, [2]).lock_()}, batch_size=[2]),
         lambda: TensorDict({"": torch.ones(1), "/": 1.0, "~": 2.0, "$": 3.0, "batch_size": 4.0}),
         lambda: TensorDict({"a": "text", "b": NonTensorData([1, {"c": None}])}),
-        lambda: TensorDict({"a": torch.nn.Parameter(torch.ones(2)), "b": torch.ones(2, requires_grad=True)}),
+        lambda: TensorDict(
+            {"a": torch.nn.Parameter(torch.ones(2)), "b": torch.ones(2, requires_grad=True)}
+        ),
         lambda: LazyStackedTensorDict(row(a=[1.0]), row(b=1), stack_dim=0),
         lambda: LazyStackedTensorDict(
             TensorDict({"a": torch.ones(2, 3)}, [2], names=["x"]),
@@ -84,11 +90,15 @@ def row(**fields):
         lambda: torch.stack([TensorDict({"a": "x"}), TensorDict({"a": "y"})]),
         pytest.param(
             lambda: NonTensorStack(stack_dim=1, batch_size=[2]),
-            marks=pytest.mark.skipif(not CAN_BE_EMPTY, reason="tensordict < 0.15 has no empty stacks"),
+            marks=pytest.mark.skipif(
+                not CAN_BE_EMPTY, reason="tensordict < 0.15 has no empty stacks"
+            ),
         ),
         pytest.param(
             lambda: LazyStackedTensorDict(stack_dim=0),
-            marks=pytest.mark.skipif(not CAN_BE_EMPTY, reason="tensordict < 0.15 has no empty stacks"),
+            marks=pytest.mark.skipif(
+                not CAN_BE_EMPTY, reason="tensordict < 0.15 has no empty stacks"
+            ),
         ),
     ],
 )

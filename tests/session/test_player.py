@@ -348,6 +348,21 @@ def test_a_recording_without_its_request_is_not_compared(engine, path, tape, gen
         assert engine.generate(["other"], 1) == live
 
 
+def test_recordings_without_their_requests_are_left_to_other_calls(engine, path, generate, counted):
+    with rc.record(path=path, adapters=counted) as session:
+        session.step = 1
+        first = engine.generate(["a"])
+    with rc.replay(path=path, adapters=generate, on_miss="record"):
+        assert engine.generate(["a"], 1) == first
+        second = engine.generate(["b"], 1)
+    with rc.replay(path=path, adapters=generate):
+        assert engine.generate(["a"], 1) == first
+        assert engine.generate(["b"], 1) == second
+    with rc.replay(path=path, adapters=generate):
+        assert engine.generate(["b"], 1) == second
+        assert engine.generate(["whatever"], 1) == first
+
+
 def test_an_adapter_that_fails_stops_the_replay(engine, path, tape):
     tape(1)
     adapter = rc.adapters.function(

@@ -32,6 +32,20 @@ def test_the_generator_that_moved_is_found_and_put_back(name):
     assert DRAWS[name]() == expected
 
 
+def test_numpys_global_generator_may_be_of_another_kind():
+    usual = np.random.get_bit_generator()
+    np.random.set_bit_generator(np.random.PCG64(0))
+    try:
+        before = RandomState.now()
+        np.random.rand()  # noqa: NPY002
+        advanced = RandomState.now().advanced_since(before)
+        expected = np.random.rand()  # noqa: NPY002
+        restore("numpy", advanced["numpy"])
+        assert np.random.rand() == expected  # noqa: NPY002
+    finally:
+        np.random.set_bit_generator(usual)
+
+
 def test_a_generator_that_only_kept_half_of_a_pair_moved_too():
     """`random.gauss` and numpy's keep the second value of a pair: it is part of their state."""
     np.random.seed(0)  # noqa: NPY002

@@ -207,6 +207,17 @@ def test_skip_leaves_what_is_there_and_records_what_is_missing(engine, path, gen
     assert cassette[3].request == ["b"]
 
 
+def test_skip_keeps_the_first_calls_of_a_step_and_records_the_later_ones(engine, path, generate):
+    """As after a crash in the middle of a step."""
+    before = recorded(engine, path, generate, (1,))
+    with rc.record(path=path, adapters=generate, on_existing="skip") as session:
+        engine.generate(["again"], 1)
+        more = engine.generate(["more"], 1)
+    assert session.recorded == [1]
+    interactions = rc.open_cassette(path).interactions(1)
+    assert [each.response for each in interactions] == [before[1], more]
+
+
 def test_overwrite_replaces_whole_steps_and_only_those(engine, path, generate):
     """An old second interaction must not stay behind a new first one."""
     with rc.record(path=path, adapters=generate):
