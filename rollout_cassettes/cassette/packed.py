@@ -72,7 +72,7 @@ def unpack_map(data: bytes) -> dict[str, Any]:
     """
     try:
         value = msgpack.unpackb(data, strict_map_key=False, unicode_errors="surrogatepass")
-    except (TypeError, msgpack.UnpackException) as error:  # a map as the key of a map; cut short
+    except (TypeError, ValueError, msgpack.UnpackException) as error:
         raise ValueError(f"not a whole msgpack map: {error}") from error
     if not isinstance(value, dict):
         raise ValueError("not a msgpack map")  # noqa: TRY004 - it is damage all the same

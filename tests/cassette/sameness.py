@@ -155,7 +155,7 @@ _COMPARE = [
     ((list, tuple, deque), _sequences),
     ((dict, OrderedDict), _mappings),
     ((set, frozenset), _sets),
-    (object, lambda left, right, path: _objects_or_equal(left, right, path)),
+    (object, lambda *arguments: _objects_or_equal(*arguments)),  # noqa: PLW0108 - defined below
 ]
 
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 class Colour(enum.Enum):
     RED = "red"
     GREEN = (0, 255, 0)
-    LIME = (0, 255, 0)  # an alias
+    LIME = (0, 255, 0)  # noqa: PIE796 - an alias
 
 
 class Unstorable(enum.Enum):
@@ -41,7 +41,7 @@ class Bits(enum.IntFlag):
     TWO = 2
 
 
-Point = namedtuple("Point", "x y")  # noqa: PYI024 - both ways to make one are under test
+Point = namedtuple("Point", "x y")
 
 
 class Turn(NamedTuple):
@@ -127,7 +127,7 @@ class Mortal:
 
 
 @dataclass
-class Failure(Exception):
+class Failure(Exception):  # noqa: N818 - named as users would
     """Is more than its attributes."""
 
     value: Any

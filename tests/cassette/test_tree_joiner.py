@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import sys
+from contextlib import suppress
 
 import msgpack
 import pytest
@@ -61,10 +62,8 @@ def test_an_altered_skeleton_raises_nothing_but_our_errors(batch, data):
         else:
             node[key] = copy.deepcopy(data.draw(junk))
     for read in READERS:
-        try:
+        with suppress(CassetteError):
             read(box[0], tensors, source=SOURCE)
-        except CassetteError:
-            pass
 
 
 @pytest.mark.parametrize(

@@ -95,8 +95,8 @@ def test_two_omitted_keys_are_two_keys():
 
 
 def test_a_recording_that_lacks_a_value_is_not_replayed():
+    skeleton, data = stored([object()], strict=False)
     with pytest.raises(UnstorableValueError, match="recorded without a value of type object"):
-        skeleton, data = stored([object()], strict=False)
         tree.join(skeleton, data, source="x", strict=True)
 
 

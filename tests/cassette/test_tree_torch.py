@@ -206,7 +206,7 @@ def test_rows_of_other_sizes_than_the_values_are_damage(shapes):
         (lambda: torch.ones(2, device="meta"), "no data"),
         (lambda: nested(2, 1).shape, "the size of a jagged tensor"),
         (lambda: nested(2, 1).shape[1], "no codec knows this type"),
-        (lambda: torch.Generator(), "no codec knows this type"),
+        (torch.Generator, "no codec knows this type"),
     ],
     ids=["sparse", "quantized", "meta", "ragged size", "symbolic integer", "generator"],
 )

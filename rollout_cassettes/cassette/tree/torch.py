@@ -140,7 +140,11 @@ def device_of(node: dict[str, Any], joiner: Joiner) -> torch.device:
     name = node.get("device", "cpu")
     kind, _, index = name.partition(":")  # torch.device() refuses kinds of other installations
     present = torch.accelerator.current_accelerator()
-    if present is None or kind != present.type or int(index or 0) >= torch.accelerator.device_count():
+    if (
+        present is None
+        or kind != present.type
+        or int(index or 0) >= torch.accelerator.device_count()
+    ):
         return torch.device("cpu")
     return torch.device(name)
 
