@@ -3,7 +3,7 @@
 The safetensors library refuses to write tensors that overlap in memory, such as the rows of a batch
 and the batch itself; it gives neither bfloat16 nor float8 without torch; and it copies every
 tensor of a file that was decompressed into memory. So the format is written and read here: it is
-small. The layout: https://huggingface.co/docs/safetensors/index#format
+small. The layout: https://github.com/huggingface/safetensors#format
 """
 
 from __future__ import annotations

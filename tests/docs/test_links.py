@@ -13,7 +13,7 @@ PAGES = {page.path: page for page in pages()}
 
 _LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 _HEADING = re.compile(r"#{1,6} +(.+)")
-_HOSTS = ("https://semver.org", "https://huggingface.co/docs/safetensors/")
+_HOSTS = ("https://semver.org", "https://github.com/huggingface/safetensors")
 
 
 def links(page):
