@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 import rollout_cassettes
 from rollout_cassettes.demo.launcher import run_demo
@@ -66,7 +67,7 @@ def demo(
                 path or DEMO_PATH, steps, overwrite=overwrite or path is None, report=report
             )
     except CassetteError as error:
-        errors.print(f"[red]Error:[/] {error}", highlight=False, soft_wrap=True)
+        errors.print(Text.assemble(("Error:", "red"), f" {error}"), soft_wrap=True)
         raise typer.Exit(1) from error
     if json:
         typer.echo(result.to_json())

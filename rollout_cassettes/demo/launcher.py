@@ -54,7 +54,7 @@ class Progress(NamedTuple):
 
 
 def run_demo(
-    path: str | os.PathLike[str] = "cassettes/demo",
+    path: str | os.PathLike[str],
     steps: int = 3,
     *,
     overwrite: bool = False,

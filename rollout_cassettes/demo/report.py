@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from rich import progress as bars
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
 from rollout_cassettes.demo.launcher import Progress
@@ -124,8 +125,8 @@ def _row(step: StepResult) -> list[str]:
 
 def _lines(result: DemoResult) -> Iterator[str]:
     live, replayed = result.live_requests, result.replayed_requests
-    yield f"Recording: {result.recording}"
-    yield f"Replay: {result.replay}"
+    yield f"Recording: {escape(result.recording)}"
+    yield f"Replay: {escape(result.replay)}"
     yield (
         f"Requests to the engine: {live.training} for training and {live.validation} for "
         f"validation live, {replayed.training} and {replayed.validation} in the replay"
@@ -140,7 +141,7 @@ def _lines(result: DemoResult) -> Iterator[str]:
         f"{readable_seconds(result.replayed_seconds)}"
     )
     yield _verdict(result)
-    yield f"The cassette is in {result.path}"
+    yield f"The cassette is in {escape(result.path)}"
 
 
 def _total(result: DemoResult, name: str) -> str:
@@ -150,7 +151,7 @@ def _total(result: DemoResult, name: str) -> str:
 def _verdict(result: DemoResult) -> str:
     if result.identical:
         return "[green]Every logged metric and every weight is equal to the bit.[/]"
-    return f"[red]The replay differs.[/] {'; '.join(_findings(result))}"
+    return f"[red]The replay differs.[/] {escape('; '.join(_findings(result)))}"
 
 
 def _findings(result: DemoResult) -> Iterator[str]:
