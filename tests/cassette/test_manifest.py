@@ -1,117 +1,170 @@
-"""The manifest: what it says, and that it can be trusted."""
+"""Manifests: everything but the tensors, and the commit record."""
 
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
+from pathlib import Path
 
 import msgpack
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from rollout_cassettes import CassetteCorruptError, CassetteError, CassetteVersionError
-from rollout_cassettes.cassette import Key, Manifest, Omission
-from tests.cassette.recording import record
+from rollout_cassettes.cassette import Key, Omission
+from rollout_cassettes.cassette.manifest import FORMAT, VERSION, Manifest, TensorsFile
+from rollout_cassettes.cassette.packed import Packed
+from rollout_cassettes.errors import CassetteCorruptError, CassetteError, CassetteVersionError
 
+PATH = Path("cassettes/run/step-000002.val.1.rank3.msgpack")
 
-@pytest.fixture
-def interaction(tmp_path):
-    """A recorded interaction."""
-    return record(tmp_path / "c", {"x": 1}, {"prompt": "日本語"}, metadata={"git": "abc"})
-
-
-@pytest.fixture
-def rewrite(interaction):
-    """Change the manifest's entries and give it a right hash again; read it."""
-
-    def change(**entries):
-        data = interaction.path.read_bytes()
-        before = msgpack.unpackb(data, strict_map_key=False)
-        changed = {k: v for k, v in {**before, **entries}.items() if v is not ...}
-        blank = msgpack.packb({**changed, "sha256": bytes(32)})
-        digest = hashlib.sha256(blank).digest()
-        return Manifest.from_bytes(msgpack.packb({**changed, "sha256": digest}), interaction.path)
-
-    return change
-
-
-def test_it_comes_back_as_it_was(interaction):
-    """Through bytes, every entry."""
-    manifest = interaction.manifest
-    assert Manifest.from_bytes(manifest.to_bytes(), interaction.path) == manifest
-    assert manifest.key == Key(1)
-    assert manifest.metadata == {"git": "abc"}
-    assert manifest.seconds == 1.5
+MANIFEST = Manifest(
+    step=2,
+    step_kind="trainer step",
+    phase="val",
+    index=1,
+    rank=3,
+    adapter="verl_v1",
+    entry_point="module:Class.function",
+    versions={"python": "3.11.7"},
+    tensors=TensorsFile("step-000002.val.1.rank3.safetensors.zst", 10, "0" * 64, "zstd", 20),
+    trees=Packed.pack({"request": None, "response": {"$": "tuple", "items": []}}, None),
+    fingerprint=["a", "b"],
+    omissions=[Omission("response/a", "builtins.object", "\ud800")],
+    recorded_at="2026-01-02T03:04:05.678+00:00",
+    host="somewhere",
+    seconds=1.5,
+    metadata={"git": "abc", "nested": {"$": "tuple", "items": [1]}},
+)
 
 
-def test_any_msgpack_reader_reads_it(interaction):
-    """One map, that starts with its own hash."""
-    entries = msgpack.unpackb(interaction.path.read_bytes())
+def altered(**entries):
+    """Return the bytes of a manifest with other entries, and the right digest."""
+    return signed({**msgpack.unpackb(MANIFEST.to_bytes(), unicode_errors="surrogatepass"), **entries})
+
+
+def signed(entries):
+    blank = msgpack.packb({**entries, "sha256": bytes(32)}, unicode_errors="surrogatepass")
+    return blank.replace(bytes(32), hashlib.sha256(blank).digest(), 1)
+
+
+def read(data):
+    return Manifest.from_bytes(data, PATH)
+
+
+def test_a_manifest_comes_back_the_same():
+    assert read(MANIFEST.to_bytes()) == MANIFEST
+
+
+@given(
+    st.builds(
+        replace,
+        st.just(MANIFEST),
+        step=st.integers(0, 10**18 - 1),
+        host=st.text(),
+        fingerprint=st.none() | st.lists(st.text(), max_size=20),
+        seconds=st.floats(allow_nan=False),
+        versions=st.dictionaries(st.text(), st.text(), max_size=3),
+        metadata=st.dictionaries(st.text(), st.lists(st.integers(-9, 9)), max_size=3),
+    )
+)
+def test_any_manifest_comes_back_the_same(manifest):
+    """However long it is: the head of a msgpack map grows with it."""
+    assert read(manifest.to_bytes()) == manifest
+
+
+def test_its_key_is_its_place_in_the_cassette():
+    assert MANIFEST.key == Key(2, "val", 1, 3)
+
+
+def test_it_starts_with_its_hash_its_format_and_its_version():
+    entries = msgpack.unpackb(MANIFEST.to_bytes(), unicode_errors="surrogatepass")
     assert list(entries)[:3] == ["sha256", "format", "version"]
-    assert (entries["format"], entries["version"]) == ("rollout_cassettes", 1)
+    assert (entries["format"], entries["version"]) == (FORMAT, VERSION) == ("rollout_cassettes", 1)
 
 
-def test_omissions_come_back(tmp_path):
-    """Named by path, type and reason."""
-    omissions = [Omission("response/tool", "acme.Tool", "no codec knows this type")]
-    assert record(tmp_path / "c", 1, omissions=omissions).manifest.omissions == omissions
-
-
-def test_every_altered_byte_is_noticed(interaction):
-    """One bit, anywhere in the file."""
-    data = interaction.path.read_bytes()
+def test_an_altered_byte_is_noticed_wherever_it_is():
+    data = MANIFEST.to_bytes()
     for place in range(len(data)):
-        altered = data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
-        with pytest.raises(CassetteError):
-            Manifest.from_bytes(altered, interaction.path)
+        for bit in (1, 0x80):
+            broken = bytearray(data)
+            broken[place] ^= bit
+            with pytest.raises(CassetteCorruptError, match="is damaged: it is no whole manifest"):
+                read(bytes(broken))
 
 
-def test_every_truncation_is_noticed(interaction):
-    """And a byte too many."""
-    data = interaction.path.read_bytes()
+def test_a_manifest_that_was_cut_short_is_noticed_wherever_it_was():
+    data = MANIFEST.to_bytes()
     for size in range(len(data)):
         with pytest.raises(CassetteCorruptError):
-            Manifest.from_bytes(data[:size], interaction.path)
+            read(data[:size])
+
+
+def test_bytes_behind_the_manifest_are_noticed():
     with pytest.raises(CassetteCorruptError):
-        Manifest.from_bytes(data + b"\0", interaction.path)
+        read(MANIFEST.to_bytes() + b"\0")
 
 
-def test_a_newer_version_is_said_to_be_newer(rewrite, interaction):
-    """With the version found, the newest known, and what to do."""
-    with pytest.raises(CassetteVersionError) as caught:
-        rewrite(version=2)
-    assert (caught.value.found, caught.value.known) == (2, 1)
-    assert caught.value.path == interaction.path
+@given(st.binary(max_size=40))
+def test_any_bytes_raise_nothing_but_our_errors(data):
+    with pytest.raises(CassetteError):
+        read(data)
+
+
+def test_damage_says_which_file_and_what_to_do():
+    with pytest.raises(CassetteCorruptError) as caught:
+        read(b"")
+    assert caught.value.path == PATH
+    assert str(PATH) in str(caught.value)
+    assert "record it again" in str(caught.value)
+
+
+@pytest.mark.parametrize("version", [2, 10**9])
+def test_a_newer_version_is_named_whatever_else_changed(version):
+    with pytest.raises(CassetteVersionError, match=f"version {version} of the cassette") as caught:
+        read(signed({"sha256": bytes(32), "format": FORMAT, "version": version, "new": 1}))
+    assert (caught.value.found, caught.value.known, caught.value.path) == (version, 1, PATH)
     assert "pip install --upgrade" in str(caught.value)
 
 
 @pytest.mark.parametrize(
     "entries",
     [
-        {"format": "another"},
+        {"format": "vcr"},
         {"version": 0},
-        {"version": "1"},
+        {"version": -1},
         {"version": True},
-        {"step": ...},
-        {"step": "1"},
+        {"version": "1"},
+        {"version": 1.0},
+        {"version": None},
+        {"step": "2"},
         {"step": True},
-        {"extra": 1},
+        {"phase": 1},
+        {"versions": {"python": 3}},
         {"tensors": None},
         {"tensors": {}},
-        {"trees": [1]},
-        {"versions": {"python": 3}},
-        {"fingerprint": [b"bytes"]},
-        {"omissions": [["path", "type"]]},
+        {"tensors": {"file": "a", "size": "1", "sha256": "", "compression": None, "raw_size": 1}},
+        {"trees": {"compression": None, "raw_size": 0, "data": "text"}},
+        {"trees": []},
+        {"fingerprint": "ab"},
         {"omissions": 1},
+        {"omissions": [1]},
+        {"omissions": [["a"]]},
+        {"seconds": None},
+        {"metadata": []},
+        {"unknown": 1},
+        {1: 1},
     ],
-    ids=repr,
+    ids=str,
 )
-def test_wrong_entries_are_damage(rewrite, entries):
-    """Even under a right hash."""
+def test_an_entry_that_makes_no_sense_is_damage(entries):
+    """Also where someone who altered the file wrote the right hash into it."""
     with pytest.raises(CassetteCorruptError):
-        rewrite(**entries)
+        read(altered(**entries) if all(type(key) is str for key in entries) else signed(entries))
 
 
-@pytest.mark.parametrize("data", [b"", b"\xc0", b"\x81\xa1a\x01", msgpack.packb([1])])
-def test_what_is_no_manifest_is_damage(tmp_path, data):
-    """An empty file, another msgpack file."""
-    with pytest.raises(CassetteCorruptError, match="no whole manifest"):
-        Manifest.from_bytes(data, tmp_path / "step-000001.msgpack")
+def test_an_unsigned_manifest_is_damage():
+    entries = msgpack.unpackb(MANIFEST.to_bytes(), unicode_errors="surrogatepass")
+    del entries["sha256"]
+    with pytest.raises(CassetteCorruptError):
+        read(msgpack.packb(entries, unicode_errors="surrogatepass"))

@@ -1,125 +1,210 @@
-"""The tensors file: compressed or not, and that it can be trusted."""
+"""Tensors files: compressed or not; whole, damaged or malicious."""
 
 from __future__ import annotations
 
+import hashlib
 import shutil
 import subprocess
 from dataclasses import replace
 
 import pytest
-import safetensors.torch
 import torch
 import zstandard
+from safetensors.torch import load
 
-from rollout_cassettes import CassetteCorruptError
-from rollout_cassettes.cassette import tensors
+from rollout_cassettes.cassette import memory, tensors
 from rollout_cassettes.cassette.manifest import TensorsFile
-from tests.cassette.recording import record
+from rollout_cassettes.errors import CassetteCorruptError
 
-DATA = {"response/a": torch.arange(1000), "response/b": torch.ones(3, 2, dtype=torch.bfloat16)}
-
-
-@pytest.fixture(params=["zstd", None], ids=["zstd", "plain"])
-def interaction(request, tmp_path):
-    """A recorded interaction, compressed and not."""
-    response = {"a": torch.arange(1000), "b": torch.ones(3, 2, dtype=torch.bfloat16)}
-    return record(tmp_path / "c", response, compression=request.param)
+BATCH = {
+    "response/ids": torch.arange(1000).view(10, 100),
+    "response/log_probs": torch.linspace(0, 1, 10, dtype=torch.bfloat16),
+    "request/mask": torch.tensor([True, False]),
+}
 
 
-def file_of(interaction):
-    """Give its tensors file."""
-    return interaction.path.with_name(interaction.manifest.tensors.file)
+class Stored:
+    """A tensors file on disk, and what its manifest says of it."""
+
+    def __init__(self, directory, compression):
+        self.data, raw_size = tensors.encode(BATCH, compression)
+        self.path = directory / f"step-000001{tensors.SUFFIXES[compression]}"
+        self.entry = TensorsFile(
+            self.path.name, len(self.data), hashlib.sha256(self.data).hexdigest(), compression, raw_size
+        )
+        self.path.write_bytes(self.data)
+
+    def alter(self, data, *, trusted=False):
+        """Put other bytes there; ``trusted`` by a manifest that was altered with them."""
+        self.path.write_bytes(data)
+        if trusted:
+            digest = hashlib.sha256(data).hexdigest()
+            self.entry = replace(self.entry, size=len(data), sha256=digest)
 
 
-def refuse(interaction, match):
-    """Assert that neither reading nor verifying takes it."""
-    path, entry = file_of(interaction), interaction.manifest.tensors
-    with pytest.raises(CassetteCorruptError, match=match) as caught:
-        tensors.verify(path, entry)
-    assert caught.value.path == path
-    if entry.compression:  # an uncompressed file is read in part
-        with pytest.raises(CassetteCorruptError, match=match):
-            tensors.read(path, entry)
+@pytest.fixture(params=["zstd", None])
+def stored(request, tmp_path):
+    return Stored(tmp_path, request.param)
 
 
-def test_the_safetensors_library_reads_it(interaction):
-    """After `zstd -d`, where it is compressed."""
-    data = file_of(interaction).read_bytes()
-    if interaction.manifest.tensors.compression:
-        data = zstandard.ZstdDecompressor().decompress(data)
-    loaded = safetensors.torch.load(data)
-    assert loaded.keys() == DATA.keys()
-    assert all(torch.equal(loaded[name], DATA[name]) for name in DATA)
+@pytest.fixture
+def packed(tmp_path):
+    return Stored(tmp_path, "zstd")
 
 
-@pytest.mark.skipif(shutil.which("zstd") is None, reason="needs the zstd program")
-def test_the_zstd_program_reads_it_without_flags(tmp_path):
-    """Its window is within what the program takes."""
-    big = {"x": torch.zeros(40_000_000)}  # 160 MB, more than the window
-    interaction = record(tmp_path / "c", big)
-    target = tmp_path / "tensors.safetensors"
-    subprocess.run(["zstd", "-q", "-d", file_of(interaction), "-o", target], check=True)
-    assert target.stat().st_size == interaction.manifest.tensors.raw_size
+@pytest.fixture
+def unpacked(tmp_path):
+    return Stored(tmp_path, None)
 
 
-def test_one_altered_byte_is_noticed(interaction):
-    """Anywhere in the file."""
-    path = file_of(interaction)
-    data = path.read_bytes()
-    for place in range(0, len(data), max(1, len(data) // 60)):
-        path.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
-        refuse(interaction, "is damaged")
+def values(file):
+    return {name: raw.numpy().tolist() for name, raw in file.items()}
 
 
-@pytest.mark.parametrize(
-    "change", [lambda data: data[:-1], lambda data: data + b"\0", lambda _: b""]
-)
-def test_another_size_is_noticed(interaction, change):
-    """Cut short, too long, empty."""
-    path = file_of(interaction)
-    path.write_bytes(change(path.read_bytes()))
-    refuse(interaction, "its manifest says")
+EXPECTED = {name: tensor.float().tolist() for name, tensor in BATCH.items()}
 
 
-def test_a_missing_file_is_said_to_be_missing(interaction):
-    """It is not the absence of the step: its manifest is there."""
-    file_of(interaction).unlink()
-    refuse(interaction, "is missing, though its manifest is there")
+def test_what_was_written_is_read(stored):
+    assert values(tensors.read(stored.path, stored.entry)) == EXPECTED
+    tensors.verify(stored.path, stored.entry)
 
 
-@pytest.mark.parametrize("raw_size", [10**18, -1])
-def test_a_made_up_size_is_refused_before_memory_is_taken(tmp_path, raw_size):
-    """More than this machine has."""
-    interaction = record(tmp_path / "c", DATA)
-    entry = replace(interaction.manifest.tensors, raw_size=raw_size)
-    with pytest.raises(CassetteCorruptError, match="this machine has"):
-        tensors.read(file_of(interaction), entry)
+def test_the_safetensors_library_reads_it(stored):
+    data = zstandard.decompress(stored.data) if stored.entry.compression else stored.data
+    assert len(data) == stored.entry.raw_size
+    assert {name: tensor.float().tolist() for name, tensor in load(data).items()} == EXPECTED
 
 
-def test_a_bomb_is_not_decompressed_further_than_its_manifest_says(tmp_path):
-    """A gigabyte of zeros in 30 kB, said to be 100 bytes."""
-    path = tmp_path / "step-000001.safetensors.zst"
-    compressor = zstandard.ZstdCompressor().compressobj(size=10**9)
-    with path.open("wb") as file:
-        for _ in range(1000):
-            file.write(compressor.compress(bytes(10**6)))
-        file.write(compressor.flush())
-    entry = TensorsFile(path.name, path.stat().st_size, "0" * 64, "zstd", 100)
-    with pytest.raises(CassetteCorruptError, match="does not decompress to 100 bytes"):
-        tensors.read(path, entry)
+@pytest.mark.skipif(not shutil.which("zstd"), reason="needs the zstd program")
+def test_the_zstd_program_decompresses_it_without_being_told_to(packed):
+    """The window is the largest that it takes by default, however large the batch is."""
+    big = {"a": torch.zeros(2**26, dtype=torch.int32)}
+    packed.path.write_bytes(tensors.encode(big, "zstd")[0])
+    done = subprocess.run(["zstd", "-d", "-c", packed.path], capture_output=True, check=True)
+    assert len(done.stdout) > 2**28
 
 
-def test_equal_tensors_cost_next_to_nothing(tmp_path):
-    """zstd finds them, wherever they are in the file."""
-    one = torch.randint(2**62, (100_000,))
-    alone = record(tmp_path / "one", {"a": one}).manifest.tensors.size
-    twice = record(tmp_path / "two", {"a": one, "b": one.clone()}).manifest.tensors.size
-    assert twice < alone * 1.01
+def test_the_window_is_the_largest_that_readers_allow_by_default():
+    frame = tensors.encode({"a": torch.zeros(2**28, dtype=torch.uint8)}, "zstd")[0]
+    assert zstandard.get_frame_parameters(frame).window_size <= 2**27
 
 
-def test_the_same_memory_is_stored_once(tmp_path):
-    """And is the same memory again when it is read."""
-    one = torch.arange(1000)
-    response = record(tmp_path / "c", {"a": one, "b": one}, compression=None).response
-    response["a"][0] = 7
-    assert response["b"][0] == 7
+def test_padding_takes_no_space():
+    data, raw_size = tensors.encode({"a": torch.zeros(1024, 1024, dtype=torch.int64)}, "zstd")
+    assert len(data) * 1000 < raw_size
+
+
+def test_a_missing_file_is_named(stored):
+    stored.path.unlink()
+    for check in (tensors.read, tensors.verify):
+        with pytest.raises(CassetteCorruptError, match="is missing, though its manifest is there"):
+            check(stored.path, stored.entry)
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 100, -1])
+def test_a_file_that_was_cut_short_is_noticed(stored, size):
+    stored.alter(stored.data[:size])
+    for check in (tensors.read, tensors.verify):
+        with pytest.raises(CassetteCorruptError, match="bytes, its manifest says"):
+            check(stored.path, stored.entry)
+
+
+def test_bytes_behind_the_file_are_noticed(stored):
+    stored.alter(stored.data + b"\0")
+    with pytest.raises(CassetteCorruptError, match="bytes, its manifest says"):
+        tensors.read(stored.path, stored.entry)
+
+
+def test_an_altered_byte_of_a_compressed_file_is_noticed_wherever_it_is(packed):
+    for place in range(0, len(packed.data), 7):
+        broken = bytearray(packed.data)
+        broken[place] ^= 1
+        packed.alter(bytes(broken))
+        for check in (tensors.read, tensors.verify):
+            with pytest.raises(CassetteCorruptError):
+                check(packed.path, packed.entry)
+
+
+def test_an_altered_byte_of_a_plain_file_is_noticed_when_it_is_verified(unpacked):
+    for place in range(0, len(unpacked.data), 97):
+        broken = bytearray(unpacked.data)
+        broken[place] ^= 1
+        unpacked.alter(bytes(broken))
+        with pytest.raises(CassetteCorruptError, match="SHA-256 differs"):
+            tensors.verify(unpacked.path, unpacked.entry)
+
+
+def test_another_batch_of_the_same_size_is_noticed(packed):
+    """It is a sound file, but not the one that was recorded."""
+    other = {**BATCH, "request/mask": torch.tensor([False, True])}
+    data = bytearray(tensors.encode(other, "zstd")[0])
+    packed.entry = replace(packed.entry, size=len(data))
+    packed.alter(bytes(data))
+    with pytest.raises(CassetteCorruptError, match="SHA-256 differs"):
+        tensors.read(packed.path, packed.entry)
+
+
+@pytest.mark.parametrize("change", [-1, 1, 1000, -1000])
+def test_a_file_that_unpacks_to_another_size_is_refused(packed, change):
+    packed.entry = replace(packed.entry, raw_size=packed.entry.raw_size + change)
+    with pytest.raises(CassetteCorruptError, match="does not decompress to"):
+        tensors.read(packed.path, packed.entry)
+
+
+def test_a_bomb_is_unpacked_no_further_than_its_manifest_says(packed, monkeypatch):
+    """A manifest that was altered with it may say little, and the file hold much."""
+    packed.alter(zstandard.compress(bytes(10**8)), trusted=True)
+    taken = []
+    monkeypatch.setattr(tensors, "bytearray", lambda size: taken.append(size) or bytearray(size), raising=False)
+    with pytest.raises(CassetteCorruptError, match="does not decompress to"):
+        tensors.read(packed.path, packed.entry)
+    assert taken == [packed.entry.raw_size]
+
+
+@pytest.mark.parametrize("size", [2**60, 2**63 - 1, -1])
+def test_a_claim_of_more_memory_than_there_is_is_refused(packed, size):
+    packed.entry = replace(packed.entry, raw_size=size)
+    for check in (tensors.read, tensors.verify):
+        with pytest.raises(CassetteCorruptError, match="this machine has"):
+            check(packed.path, packed.entry)
+
+
+def test_memory_may_be_all_that_the_machine_has(monkeypatch):
+    monkeypatch.setattr(memory.os, "sysconf", lambda name: 10)
+    memory.refuse_more_than_memory(100)
+    with pytest.raises(ValueError, match="this machine has 100"):
+        memory.refuse_more_than_memory(101)
+
+
+def test_a_window_larger_than_readers_allow_is_refused(packed):
+    parameters = zstandard.ZstdCompressionParameters(window_log=28, enable_ldm=True)
+    compressor = zstandard.ZstdCompressor(compression_params=parameters)
+    stream = compressor.compressobj()
+    packed.alter(stream.compress(bytes(2**10)) + stream.flush(), trusted=True)
+    packed.entry = replace(packed.entry, raw_size=2**10)
+    with pytest.raises(CassetteCorruptError, match="memory|window"):
+        tensors.read(packed.path, packed.entry)
+
+
+@pytest.mark.parametrize("data", [b"\0" * 8, b"\xff" * 16, b"\x02\0\0\0\0\0\0\0{}", b"x" * 100])
+def test_what_is_no_safetensors_file_is_damage(unpacked, data):
+    unpacked.alter(data, trusted=True)
+    unpacked.entry = replace(unpacked.entry, raw_size=len(data))
+    if data.endswith(b"{}"):
+        assert not tensors.read(unpacked.path, unpacked.entry)
+        return
+    with pytest.raises(CassetteCorruptError, match="not a whole tensors file"):
+        tensors.read(unpacked.path, unpacked.entry)
+
+
+def test_a_plain_file_is_as_large_as_its_contents(unpacked):
+    unpacked.entry = replace(unpacked.entry, raw_size=unpacked.entry.size + 1)
+    with pytest.raises(CassetteCorruptError, match="its manifest says"):
+        tensors.read(unpacked.path, unpacked.entry)
+
+
+def test_a_tensor_may_be_changed_and_the_file_stays(stored):
+    for raw in tensors.read(stored.path, stored.entry).values():
+        raw.data[:1] = b"\x05"
+    assert stored.path.read_bytes() == stored.data
+    assert values(tensors.read(stored.path, stored.entry)) == EXPECTED
