@@ -40,7 +40,9 @@ MANIFEST = Manifest(
 
 def altered(**entries):
     """Return the bytes of a manifest with other entries, and the right digest."""
-    return signed({**msgpack.unpackb(MANIFEST.to_bytes(), unicode_errors="surrogatepass"), **entries})
+    return signed(
+        {**msgpack.unpackb(MANIFEST.to_bytes(), unicode_errors="surrogatepass"), **entries}
+    )
 
 
 def signed(entries):
