@@ -186,7 +186,7 @@ def test_a_window_larger_than_readers_allow_is_refused(packed):
     stream = compressor.compressobj()
     packed.alter(stream.compress(bytes(2**10)) + stream.flush(), trusted=True)
     packed.entry = replace(packed.entry, raw_size=2**10)
-    with pytest.raises(CassetteCorruptError, match="memory|window"):
+    with pytest.raises(CassetteCorruptError, match=r"memory|window"):
         tensors.read(packed.path, packed.entry)
 
 
