@@ -6,7 +6,7 @@ from rollout_cassettes.adapters.registry import register, registered
 from rollout_cassettes.adapters.verl_fully_async import VerlFullyAsync
 from rollout_cassettes.adapters.verl_v0 import VerlV0
 from rollout_cassettes.adapters.verl_v1 import VerlV1
-from rollout_cassettes.patching import Call, EntryPoint, Half
+from rollout_cassettes.patching import Call, EntryPoint, Role
 
 for _adapter in (VerlV1(), VerlV0(), VerlFullyAsync()):
     register(_adapter)
@@ -16,8 +16,8 @@ __all__ = [
     "Call",
     "EntryPoint",
     "Exchange",
-    "Half",
     "Place",
+    "Role",
     "VerlFullyAsync",
     "VerlV0",
     "VerlV1",

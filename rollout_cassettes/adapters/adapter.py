@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from rollout_cassettes.cassette.key import TRAIN
+from rollout_cassettes.cassette.key import TRAIN, Key
 from rollout_cassettes.patching import Call, EntryPoint
 
 
@@ -23,6 +23,10 @@ class Place(NamedTuple):
     step: int | None
     phase: str = TRAIN
     rank: int = 0
+
+    def key(self, step: int) -> Key:
+        """Return the key of the first interaction there."""
+        return Key(step, self.phase, 0, self.rank)
 
 
 class Exchange(NamedTuple):
@@ -49,12 +53,14 @@ class Adapter(ABC):
         step_kind: What its steps count, such as ``"trainer step"``.
         entry_points: What to intercept.
         distributions: The packages whose versions belong in the manifest.
+        phases: The phases that a session covers which names none; None for all.
     """
 
     name: str
     step_kind: str
     entry_points: tuple[EntryPoint, ...]
     distributions: tuple[str, ...] = ()
+    phases: frozenset[str] | None = None
 
     @abstractmethod
     def place(self, call: Call) -> Place | None:
@@ -66,13 +72,13 @@ class Adapter(ABC):
 
     @abstractmethod
     def capture(self, call: Call, result: Any, submitted: Sequence[Any]) -> Any:
-        """Return what to record as the response of a call that was made.
+        """Return what to record of the answer to a call that was made.
 
         Args:
-            call: The call: a whole one, or a sample.
+            call: The call: a whole one, a sample or a poll.
             result: What it returned.
             submitted: The open requests, oldest first: of a whole call just its own; of a sample,
-                what was submitted since the last one.
+                what was submitted since the last one; of a poll, none.
         """
 
     @abstractmethod
@@ -82,17 +88,54 @@ class Adapter(ABC):
         """Return what a call is to return, made from a recording.
 
         Args:
-            call: The call: a whole one, or a sample.
-            recorded: The recording; its values may be changed.
+            call: The call: a whole one, a sample or a poll.
+            recorded: The recording, of a poll without a request; its values may be changed.
             submitted: As for :meth:`capture`; what was submitted was withheld.
             shift: None where the recording is of the very step. In repeat mode, how many steps
                 later than the recorded one the live step is: the recording is then fitted to the
                 live request, by cycling through its prompts.
         """
 
-    def withhold(self, call: Call) -> Any:
-        """Return what a submit is to return when its request is not dispatched."""
-        raise NotImplementedError(f"{self.name} has no half that submits")
+    def withhold(self, call: Call, recorded: Sequence[Any], submitted: Sequence[Any]) -> Any:
+        """Return what a submit or resubmit is to return when its request is not dispatched.
+
+        Args:
+            call: The call.
+            recorded: The submits of the recording that will answer it, oldest first; none in
+                repeat mode, and for a resubmit.
+            submitted: Those that were withheld for it so far, oldest first, this one included;
+                none for a resubmit.
+        """
+        raise NotImplementedError(f"{self.name} withholds nothing")
+
+    def refill(self, call: Call, recorded: Sequence[Any]) -> None:
+        """Make the submits that the framework makes while it samples.
+
+        A replay does not sample, and so nothing would make them. They come before the session as
+        calls of their own.
+
+        Args:
+            call: The sample.
+            recorded: The submits of its recording for which none was made yet, oldest first.
+        """
+
+    def release(self, call: Call) -> None:
+        """Dispatch what was withheld and no recording answered, before a submit that goes live.
+
+        Args:
+            call: The submit.
+        """
+
+    def poll(self, call: Call) -> Any:
+        """Return what a poll is to return that the recorded run did not make."""
+        raise NotImplementedError(f"{self.name} polls nothing")
+
+    def check(self, call: Call) -> None:
+        """Refuse a guarded call, if it can't go together with a session that uses this adapter.
+
+        Raises:
+            CassetteError: Saying why, and what to do.
+        """
 
     def rows(self, request: Any) -> Sequence[Mapping[str, Any]] | None:
         """Return the parts of a request that a replay must find equal, prompt by prompt.

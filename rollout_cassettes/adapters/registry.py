@@ -16,14 +16,14 @@ def register(adapter: Adapter) -> None:
 
     Raises:
         ValueError: If its name is taken by an adapter with other entry points, or another adapter
-            has one of its entry points.
+            has one of its entry points, in the same role.
     """
-    targets = frozenset(point.target for point in adapter.entry_points)
+    claims = {point.claim for point in adapter.entry_points} - {None}
     for other in _adapters.values():
-        shared = targets.intersection(point.target for point in other.entry_points)
+        shared = [str(point) for point in other.entry_points if point.claim in claims]
         if shared and other.name != adapter.name:
             raise ValueError(f"the adapter {other.name!r} intercepts {sorted(shared)} already")
-    claim(adapter.name, targets)
+    claim(adapter.name, frozenset(point.target for point in adapter.entry_points))
     _adapters[adapter.name] = adapter
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from rollout_cassettes.adapters import verl_guards
 from rollout_cassettes.adapters.verl_v0 import VerlV0
 from rollout_cassettes.patching import EntryPoint
 
@@ -33,7 +34,9 @@ class VerlFullyAsync(VerlV0):
             framework="verl",
             overrides=True,
         ),
+        *verl_guards.guards(NAME),
     )
+    skip_section = "async_rollout"
 
     def _step(self, prompts: Any) -> int:
         uid = str(prompts.non_tensor_batch["uid"][0])

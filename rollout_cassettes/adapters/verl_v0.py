@@ -17,8 +17,10 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle, islice
 from typing import Any
 
+from rollout_cassettes.adapters import verl_guards
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
 from rollout_cassettes.cassette.digest import digest
+from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.patching import Call, EntryPoint
 
 NAME = "verl_v0"
@@ -43,14 +45,20 @@ class VerlV0(Adapter):
             framework="verl",
             overrides=True,
         ),
+        *verl_guards.guards(NAME),
     )
+    phases = frozenset({TRAIN})
+    skip_section = "rollout"
+    """The section of verl's own ``skip`` configuration that does what this adapter does."""
 
     def place(self, call: Call) -> Place | None:
-        """Return the trainer's step; None for validation, and for V1, which has its own adapter."""
+        """Return the trainer's step, and whether it validates; None for what comes from V1."""
         prompts = _prompts(call)
         meta = getattr(prompts, "meta_info", None)
-        if meta is None or meta.get("validate", False):
+        if meta is None:
             return None
+        if meta.get("validate", False):
+            return Place(meta["global_steps"], "val")
         return Place(self._step(prompts))
 
     def request(self, call: Call) -> Any:
@@ -97,6 +105,10 @@ class VerlV0(Adapter):
         return [
             {name: columns[name][row] for name in sorted(columns)} for row in range(len(request))
         ]
+
+    def check(self, call: Call) -> None:
+        """Refuse verl's own skipping of rollouts, and a trainer in another process."""
+        verl_guards.check(call, self.skip_section)
 
     def _step(self, prompts: Any) -> int:
         step: int = prompts.meta_info["global_steps"]

@@ -1,135 +1,182 @@
 """The adapter for verl's V1 trainer: submit and sample are the halves of one interaction.
 
-The trainer hands prompts out in ``PPOTrainer._submit_batch_to_rollout``. Agent loops put their
+The trainer hands prompts out in ``PPOTrainer._submit_batch_to_rollout``: normal batches, those that
+warm an asynchronous trainer up, and refills for groups that were evicted. Agent loops put their
 trajectories into TransferQueue, where ``ReplayBuffer.sample`` finds them: it returns their keys
-(``{uid}_{session}_{index}``) and tags, and the trainer reads the rows by key, and clears them at
-the end of the step. A replay withholds the prompts, and at sample puts the recorded rows into
-TransferQueue under the uids of the prompts that were withheld.
+and tags, and the trainer reads the rows by key, and clears them at the end of the step. Validation
+does the same, but hands its prompts to the agent loops directly.
+
+A replay registers the prompts and hands them to nobody, and at sample puts the recorded rows into
+TransferQueue under the uids that the prompts have now. What is sampled may have been submitted
+steps before: the queue itself remembers which prompt is which.
 
 Source: verl 0.9.1, ``verl/trainer/ppo/v1/``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any
 
+from rollout_cassettes.adapters import verl_guards
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
+from rollout_cassettes.adapters.verl_prompts import PromptQueue, register
+from rollout_cassettes.adapters.verl_rows import as_recorded, fitted, restored_data, restored_tag
+from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.errors import CassetteError
-from rollout_cassettes.patching import Call, EntryPoint, Half
+from rollout_cassettes.patching import Call, EntryPoint, Role
 
 NAME = "verl_v1"
 
-_SUBMIT = EntryPoint(
-    adapter=NAME,
-    module="verl.trainer.ppo.v1.trainer_base",
-    qualname="PPOTrainer._submit_batch_to_rollout",
-    framework="verl",
-    half=Half.SUBMIT,
-    overrides=True,
-)
-_SAMPLE = EntryPoint(
-    adapter=NAME,
-    module="verl.trainer.ppo.v1.replay_buffer",
-    qualname="ReplayBuffer.sample",
-    framework="verl",
-    half=Half.SAMPLE,
-    overrides=True,
-)
-
-_STEP_TAGS = ("global_steps", "min_global_steps", "max_global_steps")
+_TRAINER = "verl.trainer.ppo.v1.trainer_base:PPOTrainer"
+_BUFFER = "verl.trainer.ppo.v1.replay_buffer:ReplayBuffer"
+_ASYNC_BUFFER = "verl.trainer.ppo.v1.replay_buffer:ReplayBufferAsync"
+_MANAGER = "verl.experimental.agent_loop.agent_loop:AgentLoopManager"
 
 
-class Row(NamedTuple):
-    """One trajectory to be handed back.
+def _point(owner: str, method: str, role: Role) -> EntryPoint:
+    module, cls = owner.split(":")
+    return EntryPoint(NAME, module, f"{cls}.{method}", framework="verl", role=role, overrides=True)
 
-    Attributes:
-        source: Its row in the recording.
-        old: The uid that its prompt had when it was recorded.
-        new: The uid that its prompt has now.
-    """
 
-    source: int
-    old: str
-    new: str
+_SUBMIT = _point(_TRAINER, "_submit_batch_to_rollout", Role.SUBMIT)
+_RESUBMIT = _point(_TRAINER, "_reissue_inflight_prompts", Role.RESUBMIT)
+_VALIDATE = _point(_MANAGER, "generate_sequences", Role.SUBMIT)
+_SAMPLE = _point(_BUFFER, "sample", Role.SAMPLE)
+_COUNT = _point(_ASYNC_BUFFER, "get_sampleable_count", Role.POLL)
+_WAIT = _point(_ASYNC_BUFFER, "wait_for_sampleable", Role.POLL)
 
 
 class VerlV1(Adapter):
-    """Records and replays the training rollouts of verl's V1 trainer in sync mode."""
+    """Records and replays the rollouts of verl's V1 trainer, in all of its modes."""
 
     name = NAME
     step_kind = "trainer step"
-    entry_points = (_SUBMIT, _SAMPLE)
+    phases = frozenset({TRAIN})
+    entry_points = (
+        *(_SUBMIT, _RESUBMIT, _VALIDATE, _SAMPLE, _COUNT, _WAIT),
+        *verl_guards.guards(NAME),
+    )
     distributions = ("verl", "TransferQueue", "tensordict", "torch")
 
     def place(self, call: Call) -> Place | None:
-        """Return the trainer's step; None for validation, which stays live.
-
-        Raises:
-            CassetteError: If the trainer is in one of verl's asynchronous modes.
-        """
-        if call.point.half is Half.SAMPLE and _argument(call, "partition_id", 2) != "train":
-            return None
-        owner = call.args[0]  # the trainer, or its replay buffer
-        _refuse_async(owner.trainer_mode)
-        if call.point.half is Half.SUBMIT:
-            return Place(owner.global_steps)
-        return Place(_argument(call, "global_steps", 1))
+        """Return the trainer's step, and the partition as the phase."""
+        match call.point:
+            case EntryPoint(role=Role.SAMPLE | Role.POLL):
+                return Place(_argument(call, "global_steps", 1), _argument(call, "partition_id", 2))
+            case point if point == _VALIDATE:
+                return _validation(_argument(call, "prompts", 1))
+            case EntryPoint(role=Role.RESUBMIT) if call.args[0].trainer_mode == "sync":
+                return None  # there is never anything in flight
+            case _:
+                return Place(call.args[0].global_steps)
 
     def request(self, call: Call) -> dict[str, Any]:
         """Return the prompts of a submit: their uids, and the dataset's own fields."""
-        batch = _argument(call, "batch", 1)
+        batch = _submitted(call)
         uids = [str(uid) for uid in batch.get("uid").tolist()]
-        fields = [name for name in batch.keys() if _is_column(batch.get(name))]  # noqa: SIM118
-        return {"uid": uids, "prompts": batch.select(*[name for name in fields if name != "uid"])}
+        columns = [name for name in _columns(batch) if name != "uid"]
+        return {"uid": uids, "prompts": batch.select(*columns)}
 
-    def withhold(self, call: Call) -> int:
-        """Return the number of prompts, as a submit does that dispatches them."""
-        return len(_argument(call, "batch", 1))
+    def withhold(self, call: Call, recorded: Sequence[Any], submitted: Sequence[Any]) -> int | None:
+        """Register the prompts as the trainer does, marked with their recorded uids."""
+        if call.point == _RESUBMIT:
+            restored = PromptQueue(TRAIN)
+            register({uid: restored.withheld.get(uid, uid) for uid in restored.prompts}, TRAIN)
+            return 0
+        names = _paired(recorded, submitted)
+        if call.point == _VALIDATE:
+            register(names, "val")
+            return None
+        trainer, batch = call.args[0], _submitted(call)
+        # Prompts are checkpointed where they may be in flight at the end of a step.
+        columns = None if trainer.trainer_mode == "sync" else batch.select(*_columns(batch))
+        register(names, TRAIN, trainer.global_steps, columns)
+        return len(batch)
 
-    def capture(self, call: Call, result: Any, submitted: Sequence[Any]) -> dict[str, Any]:
+    def refill(self, call: Call, recorded: Sequence[Any]) -> None:
+        """Draw the prompts that took the place of evicted ones."""
+        for submission in recorded:
+            call.args[0].refill_fn(len(submission["uid"]))
+
+    def release(self, call: Call) -> None:
+        """Dispatch the prompts that no recorded sample had, as they are in flight in a live run."""
+        if call.point != _SUBMIT or call.args[0].trainer_mode == "sync":
+            return
+        trainer, queue = call.args[0], PromptQueue(TRAIN)
+        if queue.withheld:
+            batch = queue.release(list(queue.withheld), trainer.global_steps)
+            trainer.agent_loop_manager.generate_sequences(batch)
+
+    def poll(self, call: Call) -> Any:
+        """Answer that all prompts in the queue are done: a replay waits for none."""
+        uids = set(PromptQueue(TRAIN).prompts)
+        return len(uids) if call.point == _COUNT else (uids, {})
+
+    def capture(self, call: Call, result: Any, submitted: Sequence[Any]) -> Any:
         """Read the sampled rows from TransferQueue, before the trainer clears them."""
         import transfer_queue as tq  # noqa: PLC0415 - this module is imported where verl may not be
 
+        if call.point == _COUNT:
+            return result
+        if call.point == _WAIT:
+            uids, metrics = result
+            return {"uids": sorted(uids), "metrics": metrics}
         batch, metrics = result
-        data = tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id)
-        return {"batch": batch, "data": data, "metrics": metrics}
+        if batch.partition_id == "val" and not submitted:
+            raise _unseen()
+        return {
+            "batch": batch,
+            "data": tq.kv_batch_get(keys=batch.keys, partition_id=batch.partition_id),
+            "metrics": metrics,
+            "left": list(PromptQueue(batch.partition_id).prompts),
+        }
 
     def restore(
         self, call: Call, recorded: Exchange, submitted: Sequence[Any], shift: int | None
-    ) -> tuple[Any, dict[str, Any]]:
+    ) -> Any:
         """Put the recorded rows into TransferQueue under the live uids; return their keys."""
+        response = recorded.response
+        if call.point == _COUNT:
+            return response
+        if call.point == _WAIT:
+            names = PromptQueue(TRAIN).names()
+            return {names.get(uid, uid) for uid in response["uids"]}, response["metrics"]
+        return self._restore_rows(call, response, shift), response["metrics"]
+
+    def _restore_rows(self, call: Call, response: Mapping[str, Any], shift: int | None) -> Any:
         import transfer_queue as tq  # noqa: PLC0415
         from transfer_queue import KVBatchMeta  # noqa: PLC0415
 
-        batch = recorded.response["batch"]
-        old_uids = [uid for submission in recorded.request for uid in submission["uid"]]
-        new_uids = [uid for submission in submitted for uid in submission["uid"]]
-        rows = list(_assign(batch.keys, old_uids, new_uids))
-        keys = [row.new + batch.keys[row.source][len(row.old) :] for row in rows]
-        tags = [_shifted(_renamed(batch.tags[row.source], row), shift) for row in rows]
-        data = _restored_data(recorded.response["data"], rows, shift)
+        batch = response["batch"]
+        queue = PromptQueue(batch.partition_id)
+        if shift is None:
+            rows = as_recorded(batch.keys, queue.names())
+            left = set(response["left"])
+            answered = [uid for uid, old in queue.withheld.items() if old not in left]
+        else:
+            answered = list(queue.withheld)[: _argument(call, "batch_size", 3)]
+            rows = fitted(batch.keys, answered)
+        keys = [f"{row.new}{batch.keys[row.source][len(str(row.old)) :]}" for row in rows]
+        tags = [restored_tag(batch.tags[row.source], row, shift) for row in rows]
+        data = restored_data(response["data"], rows, shift)
+        queue.clear({*answered, *(row.new.uid for row in rows)}, keep=keys)
         tq.kv_batch_put(keys=keys, partition_id=batch.partition_id, fields=data, tags=tags)
-        meta = KVBatchMeta(
+        return KVBatchMeta(
             keys=keys,
             tags=tags,
             partition_id=batch.partition_id,
             fields=batch.fields,
             extra_info=batch.extra_info,
         )
-        return meta, recorded.response["metrics"]
 
     def rows(self, request: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return each prompt's fields; its uid is new in every run."""
         return [row for submission in request for row in _rows_of(submission["prompts"])]
 
-
-def _refuse_async(mode: str) -> None:
-    if mode != "sync":
-        raise CassetteError(
-            f"The adapter {NAME!r} covers verl's sync trainer; this one is {mode!r}.",
-            fixes=["Set trainer.v1.trainer_mode=sync."],
-        )
+    def check(self, call: Call) -> None:
+        """Refuse verl's own skipping of rollouts, and a trainer in another process."""
+        verl_guards.check(call, "rollout_tq")
 
 
 def _argument(call: Call, name: str, position: int) -> Any:
@@ -137,11 +184,35 @@ def _argument(call: Call, name: str, position: int) -> Any:
     return call.kwargs[name] if name in call.kwargs else call.args[position]
 
 
-def _is_column(value: Any) -> bool:
-    """Tell whether a field has a value for each row, unlike the batch-wide NonTensorData."""
+def _submitted(call: Call) -> Any:
+    return _argument(call, "prompts" if call.point == _VALIDATE else "batch", 1)
+
+
+def _validation(prompts: Any) -> Place | None:
+    """Return where prompts of a validation belong; None for what comes from the V0 trainers."""
+    if hasattr(prompts, "meta_info") or "validate" not in prompts or not prompts["validate"]:
+        return None
+    return Place(prompts["global_steps"], "val")
+
+
+def _columns(batch: Any) -> list[str]:
+    """Return the names of the fields with a value for each row, unlike batch-wide ones."""
     from tensordict import NonTensorData  # noqa: PLC0415
 
-    return not isinstance(value, NonTensorData)
+    return [
+        name
+        for name in batch.keys()  # noqa: SIM118 - a TensorDict iterates over its rows
+        if not isinstance(batch.get(name), NonTensorData)
+    ]
+
+
+def _paired(recorded: Sequence[Any], submitted: Sequence[Any]) -> dict[str, str]:
+    """Return the recorded uid of each prompt of the last submit, empty where there is none."""
+    old = [uid for submission in recorded for uid in submission["uid"]]
+    before = sum(len(submission["uid"]) for submission in submitted[:-1])
+    new = submitted[-1]["uid"]
+    counterparts = [*old[before : before + len(new)], *[""] * len(new)]
+    return dict(zip(new, counterparts, strict=False))
 
 
 def _rows_of(prompts: Any) -> list[dict[str, Any]]:
@@ -160,72 +231,8 @@ def _column(field: Any) -> Sequence[Any]:
     return column
 
 
-def _assign(keys: Sequence[str], old_uids: Sequence[str], new_uids: Sequence[str]) -> Iterator[Row]:
-    """Give each live prompt the rows of a recorded one, in the recorded order.
-
-    Where more prompts are live than were recorded, the recorded ones are gone through again;
-    where fewer are, the last of them are left out.
-    """
-    for start in range(0, len(new_uids), len(old_uids)):
-        lap = dict(zip(old_uids, new_uids[start : start + len(old_uids)], strict=False))
-        for source, key in enumerate(keys):
-            old = key.rsplit("_", 2)[0]
-            if old in lap:
-                yield Row(source, old, lap[old])
-
-
-def _restored_data(data: Any, rows: Sequence[Row], shift: int | None) -> Any:
-    """Return the recorded fields for these rows, with the live uids in them."""
-    from verl.utils.tensordict_utils import index_select_tensor_dict  # noqa: PLC0415
-
-    sources = [row.source for row in rows]
-    if sources != list(range(len(data))):
-        data = index_select_tensor_dict(data, sources)
-    for name in list(data.keys()):
-        _rename_field(data, name, rows, shift)
-    return data
-
-
-def _rename_field(data: Any, name: str, rows: Sequence[Row], shift: int | None) -> None:
-    import torch  # noqa: PLC0415
-    from tensordict import NonTensorData, NonTensorStack  # noqa: PLC0415
-
-    field = data.get(name)
-    if isinstance(field, torch.Tensor):
-        if shift and name in _STEP_TAGS:
-            data[name] = field + shift
-        return
-    before = field.tolist()
-    after = [_renamed(value, row) for value, row in zip(before, rows, strict=True)]
-    if name in _STEP_TAGS:
-        after = [_later(value, shift) for value in after]
-    if any(new is not old for new, old in zip(after, before, strict=True)):
-        data[name] = NonTensorStack(*[NonTensorData(value) for value in after])
-
-
-def _renamed(value: Any, row: Row) -> Any:
-    """Return a value with the old uid replaced wherever it stands, alone or at the start of a key.
-
-    A value without the uid is returned as the object it is.
-    """
-    if isinstance(value, str):
-        stands = value == row.old or value.startswith(f"{row.old}_")
-        return row.new + value[len(row.old) :] if stands else value
-    if type(value) not in (dict, list, tuple):
-        return value
-    before = list(value.values()) if type(value) is dict else list(value)
-    after = [_renamed(item, row) for item in before]
-    if all(new is old for new, old in zip(after, before, strict=True)):
-        return value
-    return dict(zip(value, after, strict=True)) if type(value) is dict else type(value)(after)
-
-
-def _shifted(tag: dict[str, Any], shift: int | None) -> dict[str, Any]:
-    """Return a tag whose step counts are moved along with the step, so that staleness stays."""
-    return {
-        name: _later(value, shift) if name in _STEP_TAGS else value for name, value in tag.items()
-    }
-
-
-def _later(value: Any, shift: int | None) -> Any:
-    return value + shift if shift and isinstance(value, int) else value
+def _unseen() -> CassetteError:
+    return CassetteError(
+        "the validation's prompts were not seen: the agent loop manager is none of verl's",
+        fixes=["Let the manager's class derive from verl's AgentLoopManager."],
+    )

@@ -96,6 +96,11 @@ class Interaction:
         return self._value("response")
 
     @cached_property
+    def polls(self) -> list[Any]:
+        """What the framework was told when it asked how far the rollouts were, oldest first."""
+        return list(self._value("polls")) if "polls" in self._skeletons else []
+
+    @cached_property
     def random_state(self) -> Any:
         """The random generators that the live call advanced, as they were after it."""
         return self._value("random_state")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from rollout_cassettes.patching import wrapper
-from rollout_cassettes.patching.call import Call, EntryPoint, Half
+from rollout_cassettes.patching.call import Call, EntryPoint, Role
 from rollout_cassettes.patching.patch import Patch, lock
 from rollout_cassettes.patching.wrapper import Answer, Awaited, Handler, wrap
 
@@ -18,8 +18,8 @@ __all__ = [
     "Awaited",
     "Call",
     "EntryPoint",
-    "Half",
     "Handler",
+    "Role",
     "activate",
     "deactivate",
     "unseen",

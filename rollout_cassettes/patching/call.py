@@ -10,12 +10,24 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 
-class Half(enum.Enum):
-    """Which part of an interaction passes through an entry point."""
+class Role(enum.Enum):
+    """What an entry point is for.
+
+    Attributes:
+        WHOLE: A request goes in, and its response comes out.
+        SUBMIT: A request is handed out; its response is sampled later.
+        RESUBMIT: What an earlier run had submitted is handed out again, as after a checkpoint.
+        SAMPLE: The responses to what was submitted are handed over.
+        POLL: Tells how far the rollouts are that are under way.
+        GUARD: No rollout passes, but an adapter may refuse the call.
+    """
 
     WHOLE = "whole"
     SUBMIT = "submit"
+    RESUBMIT = "resubmit"
     SAMPLE = "sample"
+    POLL = "poll"
+    GUARD = "guard"
 
 
 @dataclass(frozen=True)
@@ -27,7 +39,7 @@ class EntryPoint:
         module: The module that holds it.
         qualname: Its qualified name in the module, such as ``"ReplayBuffer.sample"``.
         framework: The distribution it belongs to, for messages; empty where it is the user's own.
-        half: Which part of an interaction passes through it.
+        role: What it is for.
         overrides: Whether methods of subclasses that override it are entry points too.
     """
 
@@ -35,13 +47,22 @@ class EntryPoint:
     module: str
     qualname: str
     framework: str = ""
-    half: Half = Half.WHOLE
+    role: Role = Role.WHOLE
     overrides: bool = False
 
     @property
     def target(self) -> str:
         """The intercepted function, as ``module:Qualified.name``: several adapters may share it."""
         return f"{self.module}:{self.qualname}"
+
+    @property
+    def claim(self) -> tuple[str, Role] | None:
+        """What only one adapter may have; None for a guard.
+
+        Adapters may share a function as long as it is something else to each: they tell by the
+        call whose it is.
+        """
+        return None if self.role is Role.GUARD else (self.target, self.role)
 
     def __str__(self) -> str:
         return self.target

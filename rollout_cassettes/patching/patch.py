@@ -5,60 +5,24 @@ from __future__ import annotations
 import difflib
 import importlib.metadata
 import inspect
-import logging
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
 from rollout_cassettes.errors import EntryPointNotFoundError
-from rollout_cassettes.patching.call import EntryPoint
+from rollout_cassettes.patching import subclasses
+from rollout_cassettes.patching.attribute import Attribute
+from rollout_cassettes.patching.call import EntryPoint, Role
 from rollout_cassettes.patching.facade import around, inner_of
 from rollout_cassettes.patching.imports import ImportWatcher
 from rollout_cassettes.patching.wrapper import wrap
-
-logger = logging.getLogger(__name__)
 
 lock = threading.RLock()
 """Held while patches come and go."""
 
 _watcher = ImportWatcher()
-
-
-@dataclass
-class _Attribute:
-    """An attribute that was replaced, and what is needed to put it back."""
-
-    owner: Any
-    name: str
-    replacement: Any
-    had: bool
-    before: Any
-
-    @classmethod
-    def replace(cls, owner: Any, name: str, replacement: Any) -> _Attribute:
-        had = name in vars(owner)
-        before = vars(owner).get(name)
-        setattr(owner, name, replacement)
-        return cls(owner, name, replacement, had, before)
-
-    def is_on(self) -> bool:
-        return vars(self.owner).get(self.name) is self.replacement
-
-    def restore(self) -> None:
-        if not self.is_on():
-            logger.warning(
-                "%s of %r was patched by another library while a session was open; its patch "
-                "stays on, and calls go through it to the original",
-                self.name,
-                self.owner,
-            )
-        elif self.had:
-            setattr(self.owner, self.name, self.before)
-        else:
-            delattr(self.owner, self.name)
 
 
 class Patch:
@@ -74,7 +38,8 @@ class Patch:
     def __init__(self, point: EntryPoint) -> None:
         self._module = point.module
         self._wanted: list[EntryPoint] = []
-        self._attributes: list[_Attribute] = []
+        self._attributes: list[Attribute] = []
+        self._watched: list[type[Any]] = []
 
     def is_on(self) -> bool:
         """Tell whether the target is wrapped; it isn't before its module is imported."""
@@ -99,6 +64,8 @@ class Patch:
         if self._wanted:
             return False
         _watcher.forget(self._module, self._after_import)
+        while self._watched:
+            subclasses.forget(self._watched.pop(), self._wrap_override)
         while self._attributes:
             self._attributes.pop().restore()
         return True
@@ -112,7 +79,12 @@ class Patch:
     def _apply(self, module: ModuleType) -> None:
         if not self._wanted:
             return
-        owner, name = _find(self._wanted[0], module)
+        try:
+            owner, name = _find(self._wanted[0], module)
+        except EntryPointNotFoundError:
+            if all(point.role is Role.GUARD for point in self._wanted):
+                return  # there is nothing to guard against
+            raise
         self._wrap(owner, name)
         if isinstance(owner, type) and any(point.overrides for point in self._wanted):
             self._wrap_overrides(owner, name)
@@ -121,28 +93,23 @@ class Patch:
         if any(each.owner is owner and each.name == name for each in self._attributes):
             return
         replacement = _replacement(self._wanted[0], owner, name)
-        self._attributes.append(_Attribute.replace(owner, name, replacement))
+        self._attributes.append(Attribute.replace(owner, name, replacement))
 
     def _wrap_overrides(self, owner: type[Any], name: str) -> None:
         """Wrap the method in the subclasses that there are, and in those still to be defined."""
         for cls in _subclasses(owner):
             if name in vars(cls):
                 self._wrap(cls, name)
-        hook = "__init_subclass__"
-        if any(each.owner is owner and each.name == hook for each in self._attributes):
+        if owner in self._watched:
             return
-        inherited = vars(owner).get(hook)
+        subclasses.watch(owner, self._wrap_override)
+        self._watched.append(owner)
 
-        def init_subclass(cls: type[Any], /, **kwargs: Any) -> None:
-            if inherited is None:
-                super(owner, cls).__init_subclass__(**kwargs)
-            else:
-                inherited.__get__(None, cls)(**kwargs)
-            with lock:
-                if self._wanted and name in vars(cls):
-                    self._wrap(cls, name)
-
-        self._attributes.append(_Attribute.replace(owner, hook, classmethod(init_subclass)))
+    def _wrap_override(self, cls: type[Any]) -> None:
+        name = self._wanted[0].qualname.rpartition(".")[2]
+        with lock:
+            if self._wanted and name in vars(cls):
+                self._wrap(cls, name)
 
 
 def _replacement(point: EntryPoint, owner: Any, name: str) -> Any:

@@ -1,10 +1,10 @@
 """Wrappers: each lets the open sessions answer a call, and else is the original.
 
 A session answers with a generator, which yields where it wants the live call made, gets its
-result, and returns what the caller is to have. It yields True if the calls made inside the live
-call are part of it, and are not to be brought before the session again. So one session serves synchronous and asynchronous
-entry points, and sessions nest: "the live call" of an inner one is whatever the next outer one
-answers.
+result, and returns what the caller is to have. It yields True if the call is one of its own: the
+calls made inside it are then part of it, and are not brought before the session again. So one
+session serves synchronous and asynchronous entry points, and sessions nest: "the live call" of an
+inner one is whatever the next outer one answers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from rollout_cassettes.patching.call import Call, EntryPoint
+from rollout_cassettes.patching.call import Call, EntryPoint, Role
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -33,7 +33,7 @@ class Handler(Protocol):
     def handle(self, call: Call) -> Answer:
         """Answer a call; yield at most once, where the live call is wanted.
 
-        What is yielded tells whether calls made inside the live call are part of it.
+        What is yielded tells whether the call is one of the session's own.
         """
 
     def pass_over(self, call: Call) -> None:
@@ -55,13 +55,13 @@ class _Frame:
     """A call that is being answered, as the calls made inside it see it.
 
     Attributes:
-        target: The function.
+        point: The function.
         asked: The sessions that were asked about the call.
         owners: Those of them that take the calls inside it for parts of it.
         is_open: Whether it is still being answered.
     """
 
-    target: str
+    point: EntryPoint
     asked: tuple[Handler, ...]
     owners: list[Handler] = field(default_factory=list)
     is_open: bool = True
@@ -100,7 +100,7 @@ def wrap(
 
         @functools.wraps(original)
         async def wrapper(*args: Any, **kwargs: Any) -> Any:
-            handlers = _handlers_for(point.target)
+            handlers = _handlers_for(point)
             if not handlers:
                 return await original(*args, **kwargs)
             with _Conversation(Call(point, original, args, kwargs, marked_by), handlers) as talk:
@@ -112,7 +112,7 @@ def wrap(
 
         @functools.wraps(original)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            handlers = _handlers_for(point.target)
+            handlers = _handlers_for(point)
             if not handlers:
                 return original(*args, **kwargs)
             with _Conversation(Call(point, original, args, kwargs, marked_by), handlers) as talk:
@@ -126,17 +126,22 @@ def wrap(
     return wrapper
 
 
-def _handlers_for(target: str) -> tuple[Handler, ...]:
+def _handlers_for(point: EntryPoint) -> tuple[Handler, ...]:
     """Return the sessions to ask, innermost first.
 
     A session is not asked about a call that is part of one which it is answering: of the same
     function (an override that calls ``super()``, a router that hands on to its replicas), or of
     another, if it says so. A replay hands back the whole, and does not come to make the parts.
+    What is submitted while sampling is no part of the sample: it may be sampled later.
     """
     busy: list[Handler] = []
     for frame in _frames.get():
-        if frame.is_open:
-            busy += frame.asked if frame.target == target else frame.owners
+        if not frame.is_open:
+            continue
+        if frame.point.target == point.target:
+            busy += frame.asked
+        elif (frame.point.role, point.role) != (Role.SAMPLE, Role.SUBMIT):
+            busy += frame.owners
     return tuple(each for each in _handlers if each not in busy) if busy else _handlers
 
 
@@ -152,7 +157,7 @@ class _Conversation:
         self._call = call
         self._handlers = handlers
         self._waiting: list[Answer] = []
-        self._frame = _Frame(call.point.target, handlers)
+        self._frame = _Frame(call.point, handlers)
         self._token: Token[tuple[_Frame, ...]] | None = None
 
     def __enter__(self) -> Self:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rollout_cassettes.adapters import Adapter
 from rollout_cassettes.cassette.tree import Omission, Split, split
-from rollout_cassettes.patching import Call, Half
+from rollout_cassettes.patching import Call, Role
 from rollout_cassettes.session.matching import fingerprint
 from rollout_cassettes.session.random_state import RandomState
 
@@ -45,14 +45,27 @@ class Asked:
         Raises:
             UnstorableValueError: If ``strict`` and a value of it can't be stored.
         """
-        whole = call.point.half is Half.WHOLE
+        submits = call.point.role is Role.SUBMIT
         value = adapter.request(call)
-        path = ("request",) if whole else ("request", ordinal)
+        path = ("request", ordinal) if submits else ("request",)
         parts = split(value, *path, strict=strict)
         copies = {name: tensor.clone() for name, tensor in parts.tensors.items()}
-        rows = adapter.rows(value if whole else [value])
+        rows = adapter.rows([value] if submits else value)
         marks = None if rows is None else fingerprint(rows)
         return cls(ordinal, value, parts._replace(tensors=copies), marks)
+
+
+@dataclass
+class Waiting:
+    """What waits for the interaction that it belongs to.
+
+    Attributes:
+        asked: The requests, oldest first.
+        polls: What polls gave, oldest first.
+    """
+
+    asked: list[Asked] = field(default_factory=list)
+    polls: list[Split] = field(default_factory=list)
 
 
 class Content(NamedTuple):
@@ -74,6 +87,7 @@ class Lived(NamedTuple):
 
     Attributes:
         asked: The requests that it answers, oldest first.
+        polls: What was given to polls before it, oldest first.
         result: What it returned.
         seconds: How long it took, without the submits before it.
         random_state: The generators that it advanced.
@@ -81,6 +95,7 @@ class Lived(NamedTuple):
     """
 
     asked: Sequence[Asked]
+    polls: Sequence[Split]
     result: Any
     seconds: float
     random_state: dict[str, Any]
@@ -96,27 +111,30 @@ class Lived(NamedTuple):
         Raises:
             UnstorableValueError: If ``strict`` and a value of the response can't be stored.
         """
-        half = call.point.half
+        role = call.point.role
         response = adapter.capture(call, self.result, [each.value for each in self.asked])
         parts = split(response, "response", strict=strict)
-        states = split(self._states(half), "random_state")
+        states = split(self._states(role), "random_state")
         requests = [each.parts.skeleton for each in self.asked]
-        every = [*(each.parts for each in self.asked), parts, states]
+        every = [*(each.parts for each in self.asked), *self.polls, parts, states]
+        skeletons = {
+            "request": requests if role is Role.SAMPLE else requests[0],
+            "response": parts.skeleton,
+            "random_state": states.skeleton,
+        }
+        if self.polls:
+            skeletons["polls"] = [poll.skeleton for poll in self.polls]
         return Content(
-            {
-                "request": requests[0] if half is Half.WHOLE else requests,
-                "response": parts.skeleton,
-                "random_state": states.skeleton,
-            },
+            skeletons,
             {name: tensor for part in every for name, tensor in part.tensors.items()},
             [omission for part in every for omission in part.omissions],
         )
 
-    def _states(self, half: Half) -> dict[str, dict[str, Any]]:
-        """Return the generators that moved, by the half of the interaction that moved them."""
+    def _states(self, role: Role) -> dict[str, dict[str, Any]]:
+        """Return the generators that moved, by the part of the interaction that moved them."""
         submits = {name: state for each in self.asked for name, state in each.random_state.items()}
-        halves = {Half.SUBMIT.value: submits, half.value: self.random_state}
-        return {half: moved for half, moved in halves.items() if moved}
+        parts = {Role.SUBMIT.value: submits, role.value: self.random_state}
+        return {part: moved for part, moved in parts.items() if moved}
 
     def fingerprint(self) -> list[str] | None:
         """Return the fingerprints of all requests' rows; None where they are not compared."""

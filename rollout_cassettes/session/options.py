@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
 from rollout_cassettes.adapters import Adapter
+from rollout_cassettes.cassette import Key
 from rollout_cassettes.errors import shorten
 
 if TYPE_CHECKING:
@@ -131,6 +132,25 @@ def _plain(value: Any, where: str, name: Any) -> Any:
     )
 
 
+def phases(given: Iterable[str] | str | None) -> frozenset[str] | None:
+    """Return the phases that a session covers; None leaves it to the adapters.
+
+    Raises:
+        TypeError: If something given is no string.
+        ValueError: If none is given, or one can't be a phase.
+    """
+    if given is None:
+        return None
+    chosen = [given] if isinstance(given, str) else list(given)
+    if not chosen:
+        raise ValueError("phases is empty: leave it out for the training rollouts")
+    for phase in chosen:
+        if not isinstance(phase, str):
+            raise TypeError(f"phases takes words such as 'train' and 'val', got {phase!r}")
+        _ = Key(0, phase).stem
+    return frozenset(chosen)
+
+
 def adapters(given: Iterable[Adapter] | Adapter | None) -> list[Adapter] | None:
     """Return the adapters that a session uses; None for all that are known.
 
@@ -152,7 +172,8 @@ def adapters(given: Iterable[Adapter] | Adapter | None) -> list[Adapter] | None:
                 "function('package.module:Qualified.name')"
             )
     _refuse_twice("name", [adapter.name for adapter in chosen])
-    _refuse_twice("entry point", [str(p) for adapter in chosen for p in adapter.entry_points])
+    points = [point for adapter in chosen for point in adapter.entry_points if point.claim]
+    _refuse_twice("entry point", [f"{point}, {point.role.value}" for point in points])
     return chosen
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rollout_cassettes.adapters import Adapter, Exchange
 from rollout_cassettes.cassette import Cassette, Interaction, Key
 from rollout_cassettes.cassette.cassette import not_found
-from rollout_cassettes.errors import UnplayedError, named_steps, spans
-from rollout_cassettes.patching import Answer, Call, Half
+from rollout_cassettes.cassette.key import TRAIN
+from rollout_cassettes.errors import CassetteError, UnplayedError, named_steps, spans
+from rollout_cassettes.patching import Answer, Call, Role
 from rollout_cassettes.session import options
 from rollout_cassettes.session.matching import Rows, fingerprint, mismatch
 from rollout_cassettes.session.miss import Miss
@@ -21,7 +23,7 @@ from rollout_cassettes.session.random_state import Generators, Span
 from rollout_cassettes.session.session import Session, logger, steps_of
 from rollout_cassettes.session.steps import Steps, StepsArgument
 from rollout_cassettes.session.summary import Summary
-from rollout_cassettes.session.tape import Tape
+from rollout_cassettes.session.tape import Line, Tape
 
 if TYPE_CHECKING:
     import torch
@@ -33,6 +35,7 @@ def replay(
     *,
     path: str | os.PathLike[str] | None = None,
     adapters: Iterable[Adapter] | Adapter | None = None,
+    phases: Iterable[str] | str | None = None,
     on_miss: options.OnMiss = "error",
     on_mismatch: options.OnMismatch = "error",
     on_unplayed: options.OnUnplayed = "ignore",
@@ -51,6 +54,8 @@ def replay(
             ``cassettes/default``.
         adapters: What to intercept; by default every framework that is, or gets, imported, and
             every function marked with :func:`rollout_cassettes.adapters.function`.
+        phases: The phases to replay, such as ``("train", "val")``; by default training rollouts
+            alone where an adapter knows of phases, and else every call. Others go live.
         on_miss: What to do where a step is not recorded: raise, generate it live, or generate it
             and record it into the same cassette.
         on_mismatch: What to do where the live prompts are not the recorded ones: raise, or log a
@@ -68,6 +73,7 @@ def replay(
         options.cassette_path(path),
         Steps.parse(steps),
         options.adapters(adapters),
+        options.phases(phases),
         mode=options.word("mode", mode, options.Mode),
         on_miss=options.word("on_miss", on_miss, options.OnMiss),
         on_mismatch=options.word("on_mismatch", on_mismatch, options.OnMismatch),
@@ -111,6 +117,7 @@ class Player(Session):
         path: Path,
         steps: Steps,
         adapters: list[Adapter] | None,
+        phases: frozenset[str] | None = None,
         *,
         mode: options.Mode = "cache",
         on_miss: options.OnMiss = "error",
@@ -122,7 +129,7 @@ class Player(Session):
         on_unstorable: options.OnUnstorable = "warn",
         metadata: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(path, steps, adapters)
+        super().__init__(path, steps, adapters, phases)
         self._mode = mode
         self._on_miss = on_miss
         self._on_mismatch = on_mismatch
@@ -137,7 +144,9 @@ class Player(Session):
         self._known: list[Key] = []
         self._playlist: Playlist | None = None
         self._tape: Tape | None = None
-        self._withheld: dict[str, list[Any]] = {}
+        self._withheld: defaultdict[Line, list[Any]] = defaultdict(list)
+        self._polled: Counter[Line] = Counter()
+        self._unanswered: set[Line] = set()
         self._played: list[Played] = []
         self._generated: set[Key] = set()
         self._missed: set[Key] = set()
@@ -159,13 +168,26 @@ class Player(Session):
             recorded=steps_of(recorded),
             missing=sorted((absent | {key.step for key in missed}) - {k.step for k in recorded}),
             unplayed=steps_of(
-                key for key in known if key not in sources and self.selection.covers(key.step)
+                key for key in known if key not in sources and self._should_play(key)
             ),
             faults={str(key): cause for key, cause in faults.items()},
             omissions=self._tape.left_out() if self._tape else {},
             seconds=sum(each.seconds for each in played),
             nbytes=self._tape.nbytes if self._tape else 0,
         )
+
+    def _should_play(self, key: Key) -> bool:
+        """Tell whether a run is expected to ask for an interaction."""
+        if not self._selects(key):
+            return False
+        if self._phases is not None or key.phase == TRAIN:
+            return True
+        try:
+            recorded_by = Interaction(self.path, key).manifest.adapter
+        except CassetteError:  # whoever asks for it is told
+            return True
+        phases = [each.phases for each in self._in_use() if each.name == recorded_by]
+        return all(some is None or key.phase in some for some in phases)
 
     def __str__(self) -> str:
         return self.summary().of_replay()
@@ -202,41 +224,85 @@ class Player(Session):
     # ---- answering
 
     def _answer(self, adapter: Adapter, call: Call, place: Key) -> Answer:
-        if call.point.half is Half.SUBMIT:
-            return (yield from self._answer_submit(adapter, call, place))
         assert self._playlist is not None  # noqa: S101 - an open session has one
-        request = self._request(adapter, call)
+        match call.point.role:
+            case Role.SUBMIT:
+                return (yield from self._answer_submit(adapter, call, place))
+            case Role.RESUBMIT:
+                return (yield from self._answer_resubmit(adapter, call, place))
+            case Role.POLL:
+                return (yield from self._answer_poll(adapter, call, place))
+            case Role.SAMPLE if self._mode == "cache":
+                self._refill(adapter, call, place)
+        request = self._request(adapter, call, place)
         with self._playlist.taken(adapter.name, place, request.marks) as choice:
             if choice.interaction is None:
                 return (yield from self._miss(adapter, call, place, choice.key))
             result = self._play(adapter, call, place, choice.interaction, request)
             if choice.is_its_own:
-                self._advance_generators(call.point.half, choice.interaction)
+                self._advance_generators(call.point.role, choice.interaction)
             return result
 
     def _answer_submit(self, adapter: Adapter, call: Call, place: Key) -> Answer:
         """Withhold what is submitted, if a recording answers it; else submit it."""
         assert self._playlist is not None  # noqa: S101 - an open session has one
-        request = self._request(adapter, call)
+        request = self._request(adapter, call, place)
         choice = self._playlist.peek(adapter.name, place, request.marks)
         if choice.interaction is None:
             return (yield from self._miss(adapter, call, place, choice.key))
-        self._compare(adapter, choice.interaction, request, Half.SUBMIT)
+        self._compare(adapter, choice.interaction, request, Role.SUBMIT)
         with self._lock:
-            self._withheld[adapter.name] = [*request.values]
+            self._withheld[adapter.name, place.phase] = [*request.values]
+            self._unanswered.add((adapter.name, place.phase))
         if choice.is_its_own:
-            self._advance_generators(Half.SUBMIT, choice.interaction)
-        return adapter.withhold(call)
+            self._advance_generators(Role.SUBMIT, choice.interaction)
+        recorded = choice.interaction.request if self._mode == "cache" else ()
+        return adapter.withhold(call, recorded, request.values)
 
-    def _request(self, adapter: Adapter, call: Call) -> Request:
+    def _answer_resubmit(self, adapter: Adapter, call: Call, place: Key) -> Answer:
+        """Withhold what an earlier run had submitted, if this run's step is recorded."""
+        assert self._playlist is not None  # noqa: S101 - an open session has one
+        choice = self._playlist.peek(adapter.name, place, None)
+        if choice.interaction is not None:
+            self._unanswered.add((adapter.name, place.phase))
+            return adapter.withhold(call, (), ())
+        if self._on_miss == "error":
+            raise Miss(self.path, self._playlist, adapter.name, place, choice.key).error()
+        return (yield True)
+
+    def _answer_poll(self, adapter: Adapter, call: Call, place: Key) -> Answer:
+        """Tell what the recorded run was told, where the step's rollouts are recorded."""
+        assert self._playlist is not None  # noqa: S101 - an open session has one
+        interaction = self._playlist.peek(adapter.name, place, None).interaction
+        if interaction is None:
+            return (yield True)
+        line = (adapter.name, place.phase)
+        with self._lock:
+            number = self._polled[line]
+            self._polled[line] += 1
+        if self._mode == "repeat" or number >= len(interaction.polls):
+            return adapter.poll(call)
+        return adapter.restore(call, Exchange(None, interaction.polls[number]), (), None)
+
+    def _refill(self, adapter: Adapter, call: Call, place: Key) -> None:
+        """Let the submits be made that were made while the recorded run sampled."""
+        assert self._playlist is not None  # noqa: S101 - an open session has one
+        request = self._request(adapter, call, place)
+        interaction = self._playlist.peek(adapter.name, place, request.marks).interaction
+        if interaction is not None:
+            missing = interaction.request[len(request.values) :]
+            if missing:
+                adapter.refill(call, missing)
+
+    def _request(self, adapter: Adapter, call: Call, place: Key) -> Request:
         """Return what a call asks for: a submit with those before it, a sample for all of them."""
-        if call.point.half is Half.WHOLE:
+        if call.point.role is Role.WHOLE:
             values = [adapter.request(call)]
             rows = adapter.rows(values[0])
         else:
             with self._lock:
-                values = [*self._withheld.get(adapter.name, ())]
-            if call.point.half is Half.SUBMIT:
+                values = [*self._withheld[adapter.name, place.phase]]
+            if call.point.role is Role.SUBMIT:
                 values.append(adapter.request(call))
             rows = adapter.rows(values)
         if self._mode == "repeat" or rows is None:
@@ -248,18 +314,27 @@ class Player(Session):
         assert self._playlist is not None  # noqa: S101 - an open session has one
         with self._lock:
             self._missed.add(key)
-        sampled_in_vain = call.point.half is Half.SAMPLE and self._withheld.get(adapter.name)
+            withheld = self._withheld[adapter.name, place.phase]
+        sampled_in_vain = call.point.role is Role.SAMPLE and withheld
         if self._on_miss == "error" or sampled_in_vain:  # nobody works on what was withheld
             raise Miss(self.path, self._playlist, adapter.name, place, key).error()
         logger.info("%s is not in %s: it is generated live", key, self.path)
+        self._prepare_live(adapter, call, place)
         if self._tape is not None:
-            submits = call.point.half is Half.SUBMIT
+            submits = call.point.role is Role.SUBMIT
             record = self._tape.submit if submits else self._tape.take
             return (yield from record(adapter, call, key))
-        result = yield call.point.half is Half.WHOLE
+        result = yield True
         with self._lock:
             self._generated.add(key)
         return result
+
+    def _prepare_live(self, adapter: Adapter, call: Call, place: Key) -> None:
+        """Dispatch what was withheld and not answered, before something is submitted live."""
+        line = (adapter.name, place.phase)
+        if call.point.role is Role.SUBMIT and line in self._unanswered:
+            self._unanswered.remove(line)
+            adapter.release(call)
 
     def _play(
         self,
@@ -270,21 +345,22 @@ class Player(Session):
         request: Request,
     ) -> Any:
         """Return what a recording gives for a call."""
-        self._compare(adapter, interaction, request, call.point.half)
+        self._compare(adapter, interaction, request, call.point.role)
         if interaction.manifest.tensors.compression is None:
             interaction.verify()  # reading a compressed file verifies it
         recorded = Exchange(interaction.request, interaction.response)
         shift = None if self._mode == "cache" else place.step - interaction.step
         result = adapter.restore(call, recorded, request.values, shift)
         with self._lock:
-            self._withheld.pop(adapter.name, None)
+            self._withheld.pop((adapter.name, place.phase), None)
+            self._polled.pop((adapter.name, place.phase), None)
             seconds = interaction.manifest.seconds
             self._played.append(Played(place.step, interaction.key, seconds))
         logger.info("replayed %s from %s", interaction.key, interaction.path)
         return result
 
     def _compare(
-        self, adapter: Adapter, interaction: Interaction, request: Request, half: Half
+        self, adapter: Adapter, interaction: Interaction, request: Request, role: Role
     ) -> None:
         """Refuse a recording of another request, or warn of it.
 
@@ -294,8 +370,8 @@ class Player(Session):
         recorded, live = interaction.manifest.fingerprint, request.marks
         if recorded is None or live is None or request.rows is None:
             return
-        count = len(live) if half is Half.SUBMIT else None
-        compared = half is Half.SAMPLE and len(live) == len(recorded)
+        count = len(live) if role is Role.SUBMIT else None
+        compared = role is Role.SAMPLE and len(live) == len(recorded)
         if compared or recorded[:count] == live:
             return
         rows = adapter.rows(interaction.request) or ()
@@ -305,13 +381,13 @@ class Player(Session):
         if error is not None:
             logger.warning("%s", error.what)
 
-    def _advance_generators(self, half: Half, interaction: Interaction) -> None:
+    def _advance_generators(self, role: Role, interaction: Interaction) -> None:
         """Do to the random generators what the live call did."""
         if self._generators is None:
             return
         ended = datetime.fromisoformat(interaction.manifest.recorded_at)
         started = ended - timedelta(seconds=interaction.manifest.seconds)
-        states = interaction.random_state.get(half.value, {})
+        states = interaction.random_state.get(role.value, {})
         self._generators.advance(states, Span(started, ended))
 
 

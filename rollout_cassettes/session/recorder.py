@@ -10,7 +10,7 @@ from typing import Any
 from rollout_cassettes.adapters import Adapter
 from rollout_cassettes.cassette import Cassette, Interaction, Key
 from rollout_cassettes.errors import CassetteNotFoundError, StepExistsError, named_steps, spans
-from rollout_cassettes.patching import Answer, Call, Half
+from rollout_cassettes.patching import Answer, Call, Role
 from rollout_cassettes.session import options
 from rollout_cassettes.session.faults import cause_of
 from rollout_cassettes.session.playlist import Playlist
@@ -25,6 +25,7 @@ def record(
     *,
     path: str | os.PathLike[str] | None = None,
     adapters: Iterable[Adapter] | Adapter | None = None,
+    phases: Iterable[str] | str | None = None,
     compression: options.Compression = "zstd",
     on_existing: options.OnExisting = "error",
     on_unstorable: options.OnUnstorable = "warn",
@@ -41,6 +42,8 @@ def record(
             ``cassettes/default``.
         adapters: What to intercept; by default every framework that is, or gets, imported, and
             every function marked with :func:`rollout_cassettes.adapters.function`.
+        phases: The phases to record, such as ``("train", "val")``; by default training rollouts
+            alone where an adapter knows of phases, and else every call.
         compression: ``"zstd"``; None for plain safetensors files, which can be read in part.
         on_existing: What to do where the cassette already holds a selected step: refuse at the
             with-statement, leave what is there as it is, or overwrite it.
@@ -56,6 +59,7 @@ def record(
         options.cassette_path(path),
         Steps.parse(steps),
         options.adapters(adapters),
+        options.phases(phases),
         compression=options.compression(compression),
         on_existing=options.word("on_existing", on_existing, options.OnExisting),
         on_unstorable=options.word("on_unstorable", on_unstorable, options.OnUnstorable),
@@ -71,13 +75,14 @@ class Recorder(Session):
         path: Path,
         steps: Steps,
         adapters: list[Adapter] | None,
+        phases: frozenset[str] | None = None,
         *,
         compression: options.Compression,
         on_existing: options.OnExisting,
         on_unstorable: options.OnUnstorable,
         metadata: dict[str, Any],
     ) -> None:
-        super().__init__(path, steps, adapters)
+        super().__init__(path, steps, adapters, phases)
         self._directory = path
         self._compression = compression
         self._on_existing = on_existing
@@ -116,7 +121,7 @@ class Recorder(Session):
             self._directory, self._compression, strict=self._strict, metadata=self._metadata
         )
         existing = self._existing()
-        covered = [key for key in existing if self.selection.covers(key.step)]
+        covered = [key for key in existing if self._selects(key)]
         if covered and self._on_existing == "error":
             raise _exists(self.path, steps_of(covered))
         self._kept = set(covered) if self._on_existing == "skip" else set()
@@ -146,23 +151,28 @@ class Recorder(Session):
         self._misplaced[f"a call of {call.point}"] = cause_of(error)
         logger.warning("a call of %s was not recorded: %s", call.point, error, exc_info=error)
 
+    def _prepare_live(self, adapter: Adapter, call: Call, place: Key) -> None:
+        """Nothing: every call goes live."""
+
     def _answer(self, adapter: Adapter, call: Call, place: Key) -> Answer:
         assert self._tape is not None  # noqa: S101 - an open session has one
         assert self._playlist is not None  # noqa: S101
-        whole = call.point.half is Half.WHOLE
+        if call.point.role is Role.RESUBMIT:  # the run that submitted it has recorded it
+            return (yield True)
         old: list[Key] | None = None
         with self._tape.faults.tolerated(place):
             old = self._playlist.recorded(adapter.name, place)
         if old is None:  # what can't be read is neither kept nor overwritten
-            return (yield whole)
-        if call.point.half is Half.SUBMIT:
+            return (yield True)
+        if call.point.role in (Role.SUBMIT, Role.POLL):
             key = self._playlist.peek(adapter.name, place, None).key
             if key in self._kept:
-                return (yield False)
-            return (yield from self._tape.submit(adapter, call, key))
+                return (yield True)
+            keep = self._tape.submit if call.point.role is Role.SUBMIT else self._tape.poll
+            return (yield from keep(adapter, call, key))
         with self._playlist.taken(adapter.name, place, None) as choice:
             if choice.key in self._kept:
-                return (yield whole)
+                return (yield True)
             result = yield from self._tape.take(adapter, call, choice.key)
         if self._on_existing == "overwrite" and choice.key in self._tape.recorded:
             with self._tape.faults.tolerated(choice.key):

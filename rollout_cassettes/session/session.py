@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING, SupportsIndex
 from rollout_cassettes import patching
 from rollout_cassettes.adapters import Adapter, Place, registered
 from rollout_cassettes.cassette import Key
+from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.errors import CassetteError, named_steps
-from rollout_cassettes.patching import Answer, Call, EntryPoint, Half
+from rollout_cassettes.patching import Answer, Call, EntryPoint, Role
 from rollout_cassettes.session.numbering import Numbering
 from rollout_cassettes.session.steps import Steps, step_number
 from rollout_cassettes.session.summary import Summary
@@ -36,6 +37,7 @@ class Session(ABC):
         path: The cassette's directory.
         steps: The steps that it covers; calls of others pass through.
         adapters: The adapters that it uses; None for all that are known.
+        phases: The phases that it covers; None leaves it to the adapters.
 
     Attributes:
         path: The cassette's directory.
@@ -43,18 +45,25 @@ class Session(ABC):
         was_asked: Whether a call of a step that it covers came.
     """
 
-    def __init__(self, path: Path, steps: Steps, adapters: list[Adapter] | None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        steps: Steps,
+        adapters: list[Adapter] | None,
+        phases: frozenset[str] | None = None,
+    ) -> None:
         self.path = path
         self.selection = steps
         self.was_asked = False
         self._adapters = adapters
-        self._points: dict[str, tuple[EntryPoint, Adapter]] = {}
+        self._phases = phases
+        self._points: dict[str, list[tuple[EntryPoint, Adapter]]] = {}
         self._unseen: list[EntryPoint] = []
         self._state = "new"
         self._failed = True  # until the block ends well
         self._step: int | None = None
         self._calls = Numbering(first=1)
-        self._passed: set[int] = set()
+        self._passed: set[Key] = set()
         self._lock = threading.Lock()
 
     # ---- what users see
@@ -113,10 +122,10 @@ class Session(ABC):
         if self._state != "new":
             raise RuntimeError(f"this session is {self._state}: make a new one for each with-block")
         self._state = "closed"  # and so it stays if it can't be opened
-        chosen = list(registered().values()) if self._adapters is None else self._adapters
-        self._points = {
-            point.target: (point, adapter) for adapter in chosen for point in adapter.entry_points
-        }
+        self._points = {}
+        for adapter in self._in_use():
+            for point in adapter.entry_points:
+                self._points.setdefault(point.target, []).append((point, adapter))
         try:
             self._open()
             patching.activate(self, self._entry_points())
@@ -164,8 +173,11 @@ class Session(ABC):
                 source=self,
             )
 
+    def _in_use(self) -> list[Adapter]:
+        return list(registered().values()) if self._adapters is None else self._adapters
+
     def _entry_points(self) -> list[EntryPoint]:
-        return [point for point, _ in self._points.values()]
+        return [point for pairs in self._points.values() for point, _ in pairs]
 
     # ---- what recorders and players decide
 
@@ -191,6 +203,10 @@ class Session(ABC):
             place: The key of the first interaction there.
         """
 
+    @abstractmethod
+    def _prepare_live(self, adapter: Adapter, call: Call, place: Key) -> None:
+        """Do what is to be done before a call goes live that the session does not cover."""
+
     def _misplace(self, call: Call, error: Exception) -> None:
         """Deal with a call of which nobody can say to which step it belongs.
 
@@ -207,36 +223,40 @@ class Session(ABC):
 
     def handle(self, call: Call) -> Answer:
         """Answer a call of an entry point; see :mod:`rollout_cassettes.patching.wrapper`."""
-        adapter, call = self._attributed(call)
-        given = None if adapter is None else self._place(adapter, call)
-        if adapter is None or given is None:
+        found = self._find(call)
+        if found is None:
             return (yield False)
+        adapter, call, given = found
         with self._numbered(adapter, given) as place:
-            if not self._covers(call, place):
-                return (yield call.point.half is Half.WHOLE)
+            if not self._covers(adapter, call, given, place):
+                self._prepare_live(adapter, call, place)
+                return (yield True)
             self.was_asked = True
             return (yield from self._answer(adapter, call, place))
 
     def pass_over(self, call: Call) -> None:
         """Count a call that an inner session answered, so that the next one gets its own number."""
-        adapter, call = self._attributed(call)
-        if adapter is None:
+        for adapter, own in self._attributed(call):
+            with suppress(Exception):  # what the adapter makes of an answered call is no matter
+                place = adapter.place(own)
+                if place is None:
+                    continue
+                if place.step is None:
+                    with self._calls.reserved((adapter.name, place.phase)):
+                        return
             return
-        with suppress(Exception):  # what the adapter makes of a call that is answered is no matter
-            place = adapter.place(call)
-            if place is not None and place.step is None:
-                with self._calls.reserved((adapter.name, place.phase)):
-                    return
 
     def why_unasked(self) -> str:
         """Say why no call of a step that it covers came, once the session is closed."""
-        names = sorted({adapter.name for _, adapter in self._points.values()})
+        names = sorted({a.name for pairs in self._points.values() for _, a in pairs})
         if self._adapters is None:
             names.append("a marked function")
         of_steps = "" if self.selection.text == "all" else f" for the steps {self.selection.text}"
         why = [f"no call{of_steps} came through {' or '.join(names)}"]
         if self._passed:
-            why.append(f"calls came for {named_steps(self._passed)}")
+            phases = sorted({key.phase for key in self._passed} - {TRAIN})
+            of_phases = f", phase {' and '.join(phases)}" if phases else ""
+            why.append(f"calls came for {named_steps(steps_of(self._passed))}{of_phases}")
         if self._unseen:
             modules = sorted({point.module for point in self._unseen})
             why.append(f"not imported while the session was open: {', '.join(modules)}")
@@ -244,23 +264,28 @@ class Session(ABC):
             why.append("a module that imported a function by name before keeps the original")
         return "; ".join(why)
 
-    def _attributed(self, call: Call) -> tuple[Adapter | None, Call]:
-        """Return whose call it is, and the call as one of that adapter's own entry point."""
+    def _attributed(self, call: Call) -> Iterator[tuple[Adapter, Call]]:
+        """Go through the adapters whose call it may be, each with the call as one of its own."""
         if call.marked_by is not None:
-            return (call.marked_by if self._adapters is None else None), call
-        if call.point.target not in self._points:
-            return None, call
-        point, adapter = self._points[call.point.target]
-        return adapter, call.at(point)
+            if self._adapters is None:
+                yield call.marked_by, call
+            return
+        for point, adapter in self._points.get(call.point.target, ()):
+            yield adapter, call.at(point)
 
-    def _place(self, adapter: Adapter, call: Call) -> Place | None:
-        """Return where a call belongs; None where it is none of the session's."""
-        try:
-            place = adapter.place(call)
-            return None if place is None else _checked(place)
-        except Exception as error:  # noqa: BLE001 - the adapter may run code of the user's
-            self._misplace(call, error)
-            return None
+    def _find(self, call: Call) -> tuple[Adapter, Call, Place] | None:
+        """Return whose call it is, and where it belongs; None where it is none of the session's."""
+        for adapter, own in self._attributed(call):
+            if own.point.role is Role.GUARD:
+                adapter.check(own)
+                continue
+            try:
+                place = adapter.place(own)
+                if place is not None:
+                    return adapter, own, _checked(place)
+            except Exception as error:  # noqa: BLE001 - the adapter may run code of the user's
+                self._misplace(own, error)
+        return None
 
     @contextmanager
     def _numbered(self, adapter: Adapter, place: Place) -> Iterator[Key]:
@@ -269,20 +294,26 @@ class Session(ABC):
         Where a call belongs is from here on the key of the first interaction there.
         """
         if place.step is not None:
-            yield Key(place.step, place.phase, 0, place.rank)
+            yield place.key(place.step)
             return
         with self._calls.reserved((adapter.name, place.phase)) as number:
-            step = number if self._step is None else self._step
-            yield Key(step, place.phase, 0, place.rank)
+            yield place.key(number if self._step is None else self._step)
 
-    def _covers(self, call: Call, place: Key) -> bool:
+    def _selects(self, key: Key) -> bool:
+        """Tell whether a recorded interaction is among what the session was told to cover."""
+        in_phase = self._phases is None or key.phase in self._phases
+        return in_phase and self.selection.covers(key.step)
+
+    def _covers(self, adapter: Adapter, call: Call, given: Place, place: Key) -> bool:
+        phases = adapter.phases if self._phases is None else self._phases
         try:
             covered = self.selection.covers(place.step)
         except Exception as error:  # noqa: BLE001 - the selection may be a function of the user's
             self._misplace(call, error)
             return False
+        covered = covered and (phases is None or given.phase in phases)
         if not covered:
-            self._passed.add(place.step)
+            self._passed.add(place)
         return covered
 
 
@@ -301,5 +332,5 @@ def _checked(place: Place) -> Place:
     if not isinstance(place.phase, str):
         raise TypeError(f"a phase is a lower-case word such as 'train', got {place.phase!r}")
     step = None if place.step is None else step_number(place.step)
-    _ = Key(step or 0, place.phase, 0, place.rank).stem
+    _ = place.key(step or 0).stem
     return place._replace(step=step)

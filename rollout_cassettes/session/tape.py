@@ -18,14 +18,17 @@ from rollout_cassettes.cassette import Key
 from rollout_cassettes.cassette.manifest import SUFFIX, Manifest, TensorsFile
 from rollout_cassettes.cassette.packed import Packed
 from rollout_cassettes.cassette.tensors import SUFFIXES
-from rollout_cassettes.cassette.tree import Omission
+from rollout_cassettes.cassette.tree import Omission, split
 from rollout_cassettes.cassette.writer import Writer
 from rollout_cassettes.errors import CassetteError
-from rollout_cassettes.patching import Answer, Call, Half
+from rollout_cassettes.patching import Answer, Call, Role
 from rollout_cassettes.session.faults import Faults, a_file, not_writable
-from rollout_cassettes.session.live import Asked, Lived, Stopwatch
+from rollout_cassettes.session.live import Asked, Lived, Stopwatch, Waiting
 
 logger = logging.getLogger("rollout_cassettes")
+
+Line = tuple[str, str]
+"""An adapter's name and a phase: what is submitted there is sampled there."""
 
 
 class Tape:
@@ -58,8 +61,8 @@ class Tape:
         self.nbytes = 0
         self._compression = compression
         self._metadata = metadata
-        self._waiting: dict[str, list[Asked]] = {}
-        self._lost: set[str] = set()
+        self._waiting: dict[Line, Waiting] = {}
+        self._lost: set[Line] = set()
         self._lock = threading.RLock()
         self._process = os.getpid()
         self._is_open = True
@@ -89,39 +92,52 @@ class Tape:
 
     def submit(self, adapter: Adapter, call: Call, key: Key) -> Answer:
         """Make a submit live, and keep its request until its interaction is sampled."""
+        line = (adapter.name, key.phase)
         asked: Asked | None = None
         watch: Stopwatch | None = None
         with self.faults.tolerated(key):
             self._refuse_fork()
-            asked = self._keep(adapter, call)
+            asked = self._keep(adapter, call, line)
             watch = Stopwatch()
         try:
-            result = yield False
+            result = yield True
         except BaseException:
-            self._drop(adapter, asked)
+            self._drop(line, asked)
             raise
         if asked is None or watch is None:
-            self._lost.add(adapter.name)
+            self._lost.add(line)
         else:
             asked.seconds, asked.random_state = watch.seconds(), watch.advanced()
         return result
 
+    def poll(self, adapter: Adapter, call: Call, key: Key) -> Answer:
+        """Make a poll live, and keep its answer until an interaction is sampled."""
+        result = yield True
+        with self.faults.tolerated(key):
+            self._refuse_fork()
+            answer = adapter.capture(call, result, ())
+            with self._lock:
+                polls = self._waiting.setdefault((adapter.name, key.phase), Waiting()).polls
+                polls.append(split(answer, "polls", len(polls), strict=self.faults.strict))
+        return result
+
     def take(self, adapter: Adapter, call: Call, key: Key) -> Answer:
         """Make a whole call or a sample live, and record it."""
-        own: list[Asked] | None = None
+        own: Waiting | None = None
         watch: Stopwatch | None = None
         with self.faults.tolerated(key):
             self._refuse_fork()
-            if call.point.half is Half.WHOLE:
-                own = [Asked.of(adapter, call, strict=self.faults.strict)]
+            if call.point.role is not Role.SAMPLE:
+                own = Waiting([Asked.of(adapter, call, strict=self.faults.strict)])
             watch = Stopwatch()
-        result = yield call.point.half is Half.WHOLE
+        result = yield True
         if watch is not None:
             with self.faults.tolerated(key):
                 ended = datetime.now(timezone.utc)
                 seconds, advanced = watch.seconds(), watch.advanced()
-                asked = self._taken(adapter) if own is None else own
-                self._write(adapter, call, key, Lived(asked, result, seconds, advanced, ended))
+                before = self._taken((adapter.name, key.phase)) if own is None else own
+                lived = Lived(before.asked, before.polls, result, seconds, advanced, ended)
+                self._write(adapter, call, key, lived)
         return result
 
     def _first_writer(self) -> Writer | None:
@@ -140,27 +156,27 @@ class Tape:
             )
             return None
 
-    def _keep(self, adapter: Adapter, call: Call) -> Asked:
+    def _keep(self, adapter: Adapter, call: Call, line: Line) -> Asked:
         """Add a request to those that wait for their sample."""
         with self._lock:
-            waiting = self._waiting.setdefault(adapter.name, [])
+            waiting = self._waiting.setdefault(line, Waiting()).asked
             ordinal = waiting[-1].ordinal + 1 if waiting else 0
             asked = Asked.of(adapter, call, ordinal, strict=self.faults.strict)
             waiting.append(asked)
         return asked
 
-    def _drop(self, adapter: Adapter, asked: Asked | None) -> None:
+    def _drop(self, line: Line, asked: Asked | None) -> None:
         """Forget a request whose submit failed."""
         with self._lock:
-            waiting = self._waiting.get(adapter.name, [])
+            waiting = self._waiting.get(line, Waiting()).asked
             waiting[:] = [each for each in waiting if each is not asked]
 
-    def _taken(self, adapter: Adapter) -> list[Asked]:
-        """Return the requests that a sample answers."""
+    def _taken(self, line: Line) -> Waiting:
+        """Return what a sample answers."""
         with self._lock:
-            waiting = self._waiting.pop(adapter.name, [])
-            if adapter.name in self._lost:
-                self._lost.remove(adapter.name)
+            waiting = self._waiting.pop(line, Waiting())
+            if line in self._lost:
+                self._lost.remove(line)
                 raise CassetteError("a request that it answers could not be kept")
         return waiting
 

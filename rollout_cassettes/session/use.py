@@ -49,6 +49,7 @@ class use_cassette:  # noqa: N801 - used like a function
             ``"all"`` records every selected step again and keeps the others; ``"rewrite"``
             records a new cassette, which takes the old one's place if the block ends well.
         adapters: What to intercept; see :func:`record`.
+        phases: The phases to record or replay; see :func:`record`.
         compression: See :func:`record`.
         on_unstorable: See :func:`record`.
         metadata: See :func:`record`.
@@ -69,6 +70,7 @@ class use_cassette:  # noqa: N801 - used like a function
         record_mode: options.RecordMode = "once",
         *,
         adapters: Iterable[Adapter] | Adapter | None = None,
+        phases: Iterable[str] | str | None = None,
         compression: options.Compression = "zstd",
         on_unstorable: options.OnUnstorable = "warn",
         metadata: Mapping[str, Any] | None = None,
@@ -82,6 +84,7 @@ class use_cassette:  # noqa: N801 - used like a function
         self._shared: dict[str, Any] = {
             "steps": Steps.parse(steps),
             "adapters": options.adapters(adapters),
+            "phases": options.phases(phases),
         }
         self._recording: dict[str, Any] = {
             "compression": options.compression(compression),

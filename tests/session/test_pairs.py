@@ -7,7 +7,7 @@ import importlib
 import pytest
 
 import rollout_cassettes as rc
-from rollout_cassettes.adapters import Adapter, EntryPoint, Exchange, Half, Place
+from rollout_cassettes.adapters import Adapter, EntryPoint, Exchange, Place, Role
 
 TRAINER = """
     class Trainer:
@@ -35,8 +35,8 @@ class Queue(Adapter):
 
     def __init__(self, module):
         self.entry_points = tuple(
-            EntryPoint(self.name, module.__name__, f"Trainer.{half.value}", half=half)
-            for half in (Half.SUBMIT, Half.SAMPLE)
+            EntryPoint(self.name, module.__name__, f"Trainer.{role.value}", role=role)
+            for role in (Role.SUBMIT, Role.SAMPLE)
         )
 
     def place(self, call):
@@ -45,7 +45,7 @@ class Queue(Adapter):
     def request(self, call):
         return list(call.args[1])
 
-    def withhold(self, call):
+    def withhold(self, call, recorded, submitted):
         return len(call.args[1])
 
     def capture(self, call, result, submitted):
@@ -230,6 +230,6 @@ def test_without_one_of_its_requests_a_sample_is_not_recorded(
 
 
 def test_an_adapter_without_halves_has_nothing_to_withhold(queue):
-    with pytest.raises(NotImplementedError, match="queue has no half that submits"):
-        Adapter.withhold(queue, None)
+    with pytest.raises(NotImplementedError, match="queue withholds nothing"):
+        Adapter.withhold(queue, None, (), ())
     assert Adapter.rows(queue, None) is None

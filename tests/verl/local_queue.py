@@ -44,6 +44,9 @@ class LocalQueue:
         """Let the `tq.kv_*` functions of this process reach this queue; leave it empty."""
         with (
             mock.patch.object(interface, "_TQ_CLIENT", self._client),
+            mock.patch.object(
+                interface, "_TQ_CONTROLLER", self._controller
+            ),  # checkpoints want one
             # `AgentLoopWorkerTQ` looks for a controller by `init`, which would start a cluster.
             mock.patch.object(transfer_queue, "init", lambda conf=None: conf),
             _one_torch_thread(),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import SimpleNamespace
 
+from verl.trainer.ppo.v1.trainer_separate_async import HybridEngineMode
+
 from tests.verl.local_actor import LocalActor
 
 
@@ -11,7 +13,7 @@ class LocalSetup:
     """Stands before one of verl's trainers, for the parts of its set-up that start Ray actors.
 
     Attributes:
-        local: What the trainer works with: `reward_handles`, and `checkpoints(actor)`, which
+        local: What the trainer works with: `reward_handles`, and `checkpoints(actor, pauses)`, which
             makes what hands the actor's weights to the LLM. To be set before `init()`.
     """
 
@@ -27,8 +29,20 @@ class LocalSetup:
         self.reward_loop_manager = SimpleNamespace(
             reward_loop_worker_handles=self.local.reward_handles
         )
-        self.checkpoint_manager = self.local.checkpoints(self.actor_rollout_wg)
-        # The separate-async trainer serves from standalone replicas, through a second manager.
+        # The separate-async trainer serves from standalone replicas, through a second manager; its
+        # own replicas, which it lends to generation, come and go while those answer.
+        separate = self.trainer_mode == "separate_async"
+        self.checkpoint_manager = self.local.checkpoints(self.actor_rollout_wg, pauses=not separate)
         self.standalone_checkpoint_manager = self.checkpoint_manager
-        self.current_mode = None
+        lent = separate and self._enable_hybrid_replicas
+        self.current_mode = HybridEngineMode.ROLLOUT if lent else HybridEngineMode.TRAINER
         self._load_checkpoint()
+
+    def add_replicas_to_balancer(self):
+        """Do nothing: one LLM answers all requests."""
+
+    def remove_replicas_from_balancer(self):
+        """Do nothing: one LLM answers all requests."""
+
+    def clear_sticky_cache(self):
+        """Do nothing: there is no balancer that could remember."""

@@ -116,9 +116,9 @@ class LocalWorkers:
             generate_sequences=lambda prompts: loop.run(self._worker.generate_sequences(prompts))
         )
 
-    def checkpoints(self, actor):
+    def checkpoints(self, actor, *, pauses):
         """Make what hands the actor's weights to the LLM."""
-        return LocalCheckpoints(actor, self.llm)
+        return LocalCheckpoints(actor, self.llm, pauses)
 
     async def settled(self):
         """Wait for every agent loop."""
@@ -131,11 +131,13 @@ class LocalCheckpoints:
     Args:
         actor: Where weights come from.
         llm: Where they go.
+        pauses: Whether the LLM stops while the actor trains.
     """
 
-    def __init__(self, actor, llm):
+    def __init__(self, actor, llm, pauses):
         self._actor = actor
         self._llm = llm
+        self._pauses = pauses
 
     def update_weights(self, global_steps=None):
         """Let the LLM answer as the actor's weights would."""
@@ -147,7 +149,7 @@ class LocalCheckpoints:
 
     def abort_replicas(self, **kwargs):
         """Pause generation."""
-        self._llm.paused = True
+        self._llm.paused = self._pauses
 
     def resume_generation_replicas(self):
         """Go on generating."""

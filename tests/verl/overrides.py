@@ -25,9 +25,22 @@ COLOCATE_ASYNC = ("trainer.v1.trainer_mode=colocate_async",)
 SEPARATE_ASYNC = (
     "trainer.v1.trainer_mode=separate_async",
     "trainer.v1.separate_async.parameter_sync_step=2",
-    # The local set-up has no replicas that could switch between training and rollout.
     "actor_rollout_ref.hybrid_engine=False",
     "actor_rollout_ref.rollout.nnodes=1",
     "actor_rollout_ref.rollout.n_gpus_per_node=1",
     "actor_rollout_ref.rollout.checkpoint_engine.backend=nccl",
+)
+
+#: Evict groups whose trajectories all got the same reward, and draw others for them.
+FILTERED = (
+    f"reward.custom_reward_function.path={Path(__file__).with_name('coarse_reward.py')}",
+    "algorithm.filter_groups.enable=True",
+    "algorithm.filter_groups.metric=reward",
+    "data.gen_batch_size=1",
+)
+
+#: As above, with replicas that are lent to generation while the trainer waits for prompts.
+HYBRID = (
+    *(override for override in SEPARATE_ASYNC if "hybrid_engine" not in override),
+    "trainer.v1.separate_async.hybrid_rollout.enable_switch=True",
 )

@@ -130,7 +130,7 @@ class RayWorkers:
             reward_loop_worker_handles=self.reward_handles,
         )
 
-    def checkpoints(self, actor):
+    def checkpoints(self, actor, *, pauses):
         """Make what hands the actor's weights to the engine."""
         return RayCheckpoints(actor, self.engine)
 

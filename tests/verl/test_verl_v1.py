@@ -13,7 +13,7 @@ from tests.verl.comparison import (
     uids,
     untimed,
 )
-from tests.verl.overrides import COLOCATE_ASYNC, SORTED, TWO_OUTPUTS, VALIDATION
+from tests.verl.overrides import SORTED, TWO_OUTPUTS, VALIDATION
 
 pytestmark = pytest.mark.verl
 
@@ -297,21 +297,6 @@ def test_every_attribute_is_put_back(train, tmp_path):
     after = attributes()
     assert [entry[:2] for entry in before] == [entry[:2] for entry in after]
     assert all(was[2] is now[2] for was, now in zip(before, after, strict=True))
-
-
-def test_an_asynchronous_trainer_is_refused_with_a_way_out(train, recording):
-    """Its submits and samples do not line up: that is not replayed by guessing."""
-    _, path = recording
-    with rc.replay(path=path), pytest.raises(rc.CassetteError, match="colocate_async"):
-        train(steps=1, overrides=COLOCATE_ASYNC)
-
-
-def test_recording_an_asynchronous_trainer_does_not_harm_it(train, tmp_path, caplog):
-    """The run goes on, and the log says why nothing was recorded."""
-    with rc.record(path=tmp_path / "c") as session:
-        train(steps=1, overrides=COLOCATE_ASYNC)
-    assert session.recorded == []
-    assert "colocate_async" in caplog.text
 
 
 def test_a_cassette_reads_as_the_batch_that_was_sampled(recording):

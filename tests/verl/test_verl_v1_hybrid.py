@@ -1,0 +1,64 @@
+"""The separate-async trainer asks how many prompts are done, and lends its replicas meanwhile."""
+
+from __future__ import annotations
+
+import pytest
+
+import rollout_cassettes as rc
+from tests.verl.comparison import assert_equal_tensors
+from tests.verl.overrides import HYBRID
+
+pytestmark = pytest.mark.verl
+
+SWITCHING = [
+    "separate_async/switch/wait_samples",
+    "separate_async/decision/sampleable_count",
+    "separate_async/decision/remaining",
+    "separate_async/decision/should_switch_to_rollout",
+]
+
+
+@pytest.fixture(scope="module")
+def recording(train, tmp_path_factory):
+    """A training that asked, and its cassette."""
+    path = tmp_path_factory.mktemp("cassettes") / "hybrid"
+    with rc.record(path=path) as session:
+        live = train(overrides=HYBRID)
+    assert session.recorded == [1, 2, 3]
+    return live, path
+
+
+def test_what_it_was_told_is_recorded_with_the_sample_that_follows(recording):
+    """It asks at the start of a step, waits if that is too little, and asks before each sample."""
+    cassette = rc.open_cassette(recording[1])
+    first, second = cassette.interactions(1)
+    counts = [poll for poll in first.polls if isinstance(poll, int)]
+    waits = [poll for poll in first.polls if not isinstance(poll, int)]
+    assert len(counts) == 2
+    assert len(waits) == (counts[0] < 2)
+    assert all(len(wait["uids"]) >= 2 and wait["metrics"] == {} for wait in waits)
+    assert len(second.polls) == 1
+
+
+def test_a_replay_answers_from_the_recording(train, recording):
+    """Weights and metrics are those of the recorded run, decisions about switching included.
+
+    What it is told after the last step belongs to no sample, and is not recorded.
+    """
+    live, path = recording
+    with rc.replay(path=path, on_unplayed="error"):
+        again = train(overrides=HYBRID)
+    assert again.requests == (0, 0)
+    assert_equal_tensors(live.parameters, again.parameters)
+    for step in (1, 2):
+        for name in SWITCHING:
+            assert again.metrics[step][name] == live.metrics[step][name]
+
+
+def test_a_poll_that_was_not_recorded_finds_everything_done(train, recording):
+    """How often the trainer asks depends on the clock; it never waits during a replay."""
+    _, path = recording
+    with rc.replay(mode="repeat", path=path):
+        again = train(overrides=HYBRID)
+    assert again.requests == (0, 0)
+    assert again.metrics[1]["separate_async/decision/sampleable_count"] == 4

@@ -1,0 +1,54 @@
+"""A run that goes on from a checkpoint, with prompts in flight, and takes its rollouts from a cassette."""
+
+from __future__ import annotations
+
+import pytest
+
+import rollout_cassettes as rc
+from tests.verl.comparison import assert_equal_tensors, untimed
+from tests.verl.overrides import COLOCATE_ASYNC, SEPARATE_ASYNC
+
+pytestmark = pytest.mark.verl
+
+MODES = pytest.mark.parametrize(
+    "mode", [COLOCATE_ASYNC, SEPARATE_ASYNC], ids=["colocate", "separate"]
+)
+
+
+def checkpoints(directory):
+    """Save every second step."""
+    return ("trainer.save_freq=2", f"trainer.default_local_dir={directory}")
+
+
+def resumed(directory):
+    """Go on after step 2."""
+    return (
+        "trainer.resume_mode=resume_path",
+        f"trainer.resume_from_path={directory}/global_step_2",
+    )
+
+
+@MODES
+@pytest.mark.parametrize("made_by", ["record", "replay"])
+def test_a_replay_goes_on_at_the_right_step(train, tmp_path, mode, made_by):
+    """Whether the checkpoint is the recorded run's, or that of a replay which was interrupted."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    with rc.record(path=tmp_path / "c"):
+        live = train(5, (*mode, *checkpoints(first)))
+    if made_by == "replay":
+        with rc.replay(path=tmp_path / "c"):
+            train(3, (*mode, *checkpoints(second)))
+    saved = first if made_by == "record" else second
+    with rc.replay(path=tmp_path / "c") as session:
+        again = train(5, (*mode, *resumed(saved)))
+    assert session.played == [3, 4, 5]
+    assert again.requests == (0, 0)
+    assert_equal_tensors(live.parameters, again.parameters)
+    steps = {step: line for step, line in live.metrics.items() if step > 2}
+    assert untimed(again.metrics) == untimed(steps)
+    assert len(prompts_left(again)) == len(prompts_left(live)) > 0
+
+
+def prompts_left(run):
+    """Give the prompts that were submitted and not sampled; rows have longer keys."""
+    return [key for key in run.queue_left["train"] if "_" not in key]
