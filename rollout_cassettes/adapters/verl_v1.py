@@ -233,6 +233,7 @@ def _column(field: Any) -> Sequence[Any]:
 
 def _unseen() -> CassetteError:
     return CassetteError(
-        "the validation's prompts were not seen: the agent loop manager is none of verl's",
+        "the validation's prompts were not seen, since the agent loop manager does not derive from "
+        "verl's AgentLoopManager",
         fixes=["Let the manager's class derive from verl's AgentLoopManager."],
     )

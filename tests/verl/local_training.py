@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import ExitStack
-from types import SimpleNamespace
 
 from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
 from verl.trainer.ppo.v1 import get_trainer_cls
-from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopWorkerTQ
+from verl.trainer.ppo.v1.agent_loop_tq import AgentLoopManagerTQ, AgentLoopWorkerTQ
 
 from rollout_cassettes.demo.config import compose_config
 from tests.verl import agent_loops  # noqa: F401 - registers them
@@ -112,9 +111,7 @@ class LocalWorkers:
         self._worker = loop.make(
             undecorated(AgentLoopWorkerTQ), config, self.llm, None, self.reward_handles
         )
-        self.agent_loop_manager = SimpleNamespace(
-            generate_sequences=lambda prompts: loop.run(self._worker.generate_sequences(prompts))
-        )
+        self.agent_loop_manager = LocalManager(loop, self._worker)
 
     def checkpoints(self, actor, *, pauses):
         """Make what hands the actor's weights to the LLM."""
@@ -123,6 +120,23 @@ class LocalWorkers:
     async def settled(self):
         """Wait for every agent loop."""
         await asyncio.gather(*self._worker.background_tasks)
+
+
+class LocalManager(AgentLoopManagerTQ):
+    """verl's manager, with one worker that is not dispatched to through Ray.
+
+    Args:
+        loop: Where the worker runs.
+        worker: The worker.
+    """
+
+    def __init__(self, loop, worker):
+        self._loop = loop
+        self._worker = worker
+
+    def generate_sequences(self, prompts):
+        """Hand prompts to the agent loops."""
+        self._loop.run(self._worker.generate_sequences(prompts))
 
 
 class LocalCheckpoints:

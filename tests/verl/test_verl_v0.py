@@ -112,6 +112,28 @@ def test_validation_stays_live(rollouts, tmp_path):
     assert ours.llm.validation == 2 * asked > 0
 
 
+def test_validation_is_recorded_and_replayed_if_asked_for(rollouts, tmp_path):
+    """Each batch of a validation, under the phase "val" of its step."""
+    ours = rollouts()
+
+    def validate():
+        batches = [ours.prompts(step, n=1, validate=True) for step in (4, 5)]
+        for batch in batches:
+            batch.meta_info["global_steps"] = 3
+        return [ours.manager.generate_sequences(batch) for batch in batches]
+
+    with rc.record(path=tmp_path / "c", phases=("train", "val")):
+        live = validate()
+    keys = rc.open_cassette(tmp_path / "c").keys
+    assert [(key.step, key.phase, key.index) for key in keys] == [(3, "val", 0), (3, "val", 1)]
+    asked = ours.llm.validation
+    with rc.replay(path=tmp_path / "c", phases=("train", "val")):
+        again = validate()
+    assert ours.llm.validation == asked > 0
+    for left, right in zip(live, again, strict=True):
+        assert_equal(left, right)
+
+
 def test_changed_prompts_are_a_mismatch(rollouts, tmp_path):
     """Named by row and field."""
     ours = rollouts()
