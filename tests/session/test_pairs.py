@@ -227,9 +227,3 @@ def test_without_one_of_its_requests_a_sample_is_not_recorded(
     assert session.recorded == [2]
     assert session.summary().faults == {"step 1": "ZeroDivisionError: from the adapter"}
     assert rc.open_cassette(path)[2].request == [["c"]]
-
-
-def test_an_adapter_without_halves_has_nothing_to_withhold(queue):
-    with pytest.raises(NotImplementedError, match="queue withholds nothing"):
-        Adapter.withhold(queue, None, (), ())
-    assert Adapter.rows(queue, None) is None
