@@ -3,9 +3,7 @@
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
 from rollout_cassettes.adapters.function import function
 from rollout_cassettes.adapters.registry import register, registered
-from rollout_cassettes.adapters.verl_fully_async import VerlFullyAsync
-from rollout_cassettes.adapters.verl_v0 import VerlV0
-from rollout_cassettes.adapters.verl_v1 import VerlV1
+from rollout_cassettes.adapters.verl import VerlFullyAsync, VerlV0, VerlV1
 from rollout_cassettes.patching import Call, EntryPoint, Role
 
 for _adapter in (VerlV1(), VerlV0(), VerlFullyAsync()):

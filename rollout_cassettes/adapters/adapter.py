@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rollout_cassettes.cassette.key import TRAIN, Key
+from rollout_cassettes.errors import CassetteError
 from rollout_cassettes.patching import Call, EntryPoint
 
 
@@ -130,12 +131,23 @@ class Adapter(ABC):
         """Return what a poll is to return that the recorded run did not make."""
         raise NotImplementedError(f"{self.name} polls nothing")
 
-    def check(self, call: Call) -> None:
-        """Refuse a guarded call, if it can't go together with a session that uses this adapter.
+    def start(self, call: Call) -> Iterable[Place]:
+        """Return where the calls of a run that starts will belong, as far as that is known.
 
         Raises:
-            CassetteError: Saying why, and what to do.
+            CassetteError: If the run can't go together with a session that uses this adapter.
         """
+        return ()
+
+    def idle(self, call: Call) -> Any:
+        """Return what an engine's call is to return when there is no engine.
+
+        Raises:
+            CassetteError: If the framework can't do without.
+        """
+        raise CassetteError(
+            f"{self.name} can't leave the engine out.", fixes=["Replay with engines='live'."]
+        )
 
     def rows(self, request: Any) -> Sequence[Mapping[str, Any]] | None:
         """Return the parts of a request that a replay must find equal, prompt by prompt.

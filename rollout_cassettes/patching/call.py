@@ -19,7 +19,8 @@ class Role(enum.Enum):
         RESUBMIT: What an earlier run had submitted is handed out again, as after a checkpoint.
         SAMPLE: The responses to what was submitted are handed over.
         POLL: Tells how far the rollouts are that are under way.
-        GUARD: No rollout passes, but an adapter may refuse the call.
+        START: A run starts: an adapter may refuse it, or tell what it is going to ask for.
+        ENGINE: The rollout engine is started, or given new weights.
     """
 
     WHOLE = "whole"
@@ -27,7 +28,8 @@ class Role(enum.Enum):
     RESUBMIT = "resubmit"
     SAMPLE = "sample"
     POLL = "poll"
-    GUARD = "guard"
+    START = "start"
+    ENGINE = "engine"
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,12 @@ class EntryPoint:
     role: Role = Role.WHOLE
     overrides: bool = False
 
+    @classmethod
+    def to(cls, adapter: str, target: str, **options: Any) -> EntryPoint:
+        """Return the entry point of an adapter to ``"module:Qualified.name"``."""
+        module, _, qualname = target.partition(":")
+        return cls(adapter, module, qualname, **options)
+
     @property
     def target(self) -> str:
         """The intercepted function, as ``module:Qualified.name``: several adapters may share it."""
@@ -57,12 +65,12 @@ class EntryPoint:
 
     @property
     def claim(self) -> tuple[str, Role] | None:
-        """What only one adapter may have; None for a guard.
+        """What only one adapter may have; None where no rollouts pass.
 
         Adapters may share a function as long as it is something else to each: they tell by the
         call whose it is.
         """
-        return None if self.role is Role.GUARD else (self.target, self.role)
+        return None if self.role in (Role.START, Role.ENGINE) else (self.target, self.role)
 
     def __str__(self) -> str:
         return self.target

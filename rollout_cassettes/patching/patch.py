@@ -82,8 +82,8 @@ class Patch:
         try:
             owner, name = _find(self._wanted[0], module)
         except EntryPointNotFoundError:
-            if all(point.role is Role.GUARD for point in self._wanted):
-                return  # there is nothing to guard against
+            if all(point.role is Role.START for point in self._wanted):
+                return  # what is not there can't be refused
             raise
         self._wrap(owner, name)
         if isinstance(owner, type) and any(point.overrides for point in self._wanted):

@@ -23,6 +23,7 @@ OnExisting = Literal["error", "skip", "overwrite"]
 OnUnstorable = Literal["warn", "error"]
 OnMiss = Literal["error", "generate", "record"]
 OnMismatch = Literal["error", "warn"]
+Engines = Literal["live", "off"]
 OnUnplayed = Literal["ignore", "warn", "error"]
 RecordMode = Literal["once", "none", "new_steps", "all", "rewrite"]
 Compression = Literal["zstd"] | None
@@ -45,6 +46,17 @@ def word(name: str, value: T, words: Any) -> T:
     close = difflib.get_close_matches(str(value), known, n=1)
     hint = f" (did you mean {close[0]!r}?)" if close else ""
     raise ValueError(f"{name} is one of {', '.join(map(repr, known))}; got {value!r}{hint}")
+
+
+def engines(value: Engines, on_miss: OnMiss) -> Engines:
+    """Return what is to be done with the inference engine.
+
+    Raises:
+        ValueError: If it is neither ``"live"`` nor ``"off"``, or is off and asked to generate.
+    """
+    if word("engines", value, Engines) == "off" and on_miss != "error":
+        raise ValueError(f"engines='off' leaves nothing that on_miss={on_miss!r} could ask")
+    return value
 
 
 def compression(value: Compression) -> Compression:

@@ -16,6 +16,7 @@ from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.errors import CassetteError, UnplayedError, named_steps, spans
 from rollout_cassettes.patching import Answer, Call, Role
 from rollout_cassettes.session import options
+from rollout_cassettes.session.coverage import not_covered
 from rollout_cassettes.session.matching import Rows, fingerprint, mismatch
 from rollout_cassettes.session.miss import Miss
 from rollout_cassettes.session.playlist import Loop, Marks, Playlist
@@ -39,6 +40,7 @@ def replay(
     on_miss: options.OnMiss = "error",
     on_mismatch: options.OnMismatch = "error",
     on_unplayed: options.OnUnplayed = "ignore",
+    engines: options.Engines = "live",
     restore_rng: bool = True,
     device: str | torch.device | None = None,
 ) -> Player:
@@ -61,6 +63,9 @@ def replay(
         on_mismatch: What to do where the live prompts are not the recorded ones: raise, or log a
             warning and replay all the same. Repeat mode does not compare them.
         on_unplayed: What to do at the end where recorded steps were selected and never asked for.
+        engines: ``"off"`` never starts the inference engine, for a run of which everything is
+            recorded; open the block before the framework starts it. What is missing is an error at
+            the start.
         restore_rng: Put random generators where the live call left them.
         device: Where tensors go; None for the device they were recorded on, or the CPU where that
             one is missing.
@@ -78,6 +83,7 @@ def replay(
         on_miss=options.word("on_miss", on_miss, options.OnMiss),
         on_mismatch=options.word("on_mismatch", on_mismatch, options.OnMismatch),
         on_unplayed=options.word("on_unplayed", on_unplayed, options.OnUnplayed),
+        engines=options.engines(engines, on_miss),
         restore_rng=options.truth("restore_rng", restore_rng),
         device=options.device(device),
     )
@@ -123,6 +129,7 @@ class Player(Session):
         on_miss: options.OnMiss = "error",
         on_mismatch: options.OnMismatch = "error",
         on_unplayed: options.OnUnplayed = "ignore",
+        engines: options.Engines = "live",
         restore_rng: bool = True,
         device: torch.device | None = None,
         compression: options.Compression = "zstd",
@@ -134,6 +141,7 @@ class Player(Session):
         self._on_miss = on_miss
         self._on_mismatch = on_mismatch
         self._on_unplayed = on_unplayed
+        self._engines = engines
         self._device = device
         self._recording: dict[str, Any] = {
             "compression": compression,
@@ -203,6 +211,10 @@ class Player(Session):
         kind = Loop if self._mode == "repeat" else Playlist
         self._known = cassette.keys
         self._playlist = kind(cassette.keys, cassette.interaction)
+        listed = self.selection.listed or ()
+        missing = [Key(step) for step in listed if step not in cassette]
+        if self._engines == "off" and self._mode == "cache" and missing:
+            raise not_covered(self.path, missing, [], cassette.steps)
 
     def _close(self) -> None:
         if self._tape is not None:
@@ -220,6 +232,32 @@ class Player(Session):
             if self._on_unplayed == "error":
                 raise error
             logger.warning("%s", error)
+
+    # ---- without an engine
+
+    def _start(self, adapter: Adapter, call: Call) -> None:
+        """Refuse a run without an engine that is not recorded as a whole."""
+        plan = [(place, place.key(place.step or 0)) for place in adapter.start(call)]
+        if self._engines == "live" or not plan:
+            return
+        assert self._playlist is not None  # noqa: S101 - an open session has one
+        live = [key for place, key in plan if not self._covers(adapter, call, place, key)]
+        missing = [
+            key
+            for _, key in plan
+            if key not in live and self._playlist.peek(adapter.name, key, None).interaction is None
+        ]
+        if missing or live:
+            raise not_covered(self.path, missing, live, self._playlist.steps)
+
+    def _answer_engine(self, call: Call) -> Answer:
+        """Leave the engine out, if so asked."""
+        adapters = [*self._attributed(call)]
+        if self._engines == "live" or not adapters:
+            return (yield False)
+        adapter, own = adapters[0]
+        logger.info("%s is not called: the engine is off", call.point)
+        return adapter.idle(own)
 
     # ---- answering
 
@@ -330,7 +368,14 @@ class Player(Session):
         return result
 
     def _prepare_live(self, adapter: Adapter, call: Call, place: Key) -> None:
-        """Dispatch what was withheld and not answered, before something is submitted live."""
+        """Dispatch what was withheld and not answered, before something is submitted live.
+
+        Raises:
+            StepNotRecordedError: If there is no engine that could answer.
+        """
+        if self._engines == "off" and any(p.role is Role.ENGINE for p in adapter.entry_points):
+            assert self._playlist is not None  # noqa: S101 - an open session has one
+            raise not_covered(self.path, [], [place], self._playlist.steps)
         line = (adapter.name, place.phase)
         if call.point.role is Role.SUBMIT and line in self._unanswered:
             self._unanswered.remove(line)

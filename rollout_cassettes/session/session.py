@@ -207,6 +207,14 @@ class Session(ABC):
     def _prepare_live(self, adapter: Adapter, call: Call, place: Key) -> None:
         """Do what is to be done before a call goes live that the session does not cover."""
 
+    def _start(self, adapter: Adapter, call: Call) -> None:
+        """Let an adapter refuse a run that starts."""
+        adapter.start(call)
+
+    def _answer_engine(self, call: Call) -> Answer:  # noqa: ARG002 - a player may leave it out
+        """Let the rollout engine be started, or given new weights."""
+        return (yield False)
+
     def _misplace(self, call: Call, error: Exception) -> None:
         """Deal with a call of which nobody can say to which step it belongs.
 
@@ -223,6 +231,8 @@ class Session(ABC):
 
     def handle(self, call: Call) -> Answer:
         """Answer a call of an entry point; see :mod:`rollout_cassettes.patching.wrapper`."""
+        if call.point.role is Role.ENGINE:
+            return (yield from self._answer_engine(call))
         found = self._find(call)
         if found is None:
             return (yield False)
@@ -276,8 +286,8 @@ class Session(ABC):
     def _find(self, call: Call) -> tuple[Adapter, Call, Place] | None:
         """Return whose call it is, and where it belongs; None where it is none of the session's."""
         for adapter, own in self._attributed(call):
-            if own.point.role is Role.GUARD:
-                adapter.check(own)
+            if own.point.role is Role.START:
+                self._start(adapter, own)
                 continue
             try:
                 place = adapter.place(own)

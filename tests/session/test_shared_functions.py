@@ -30,7 +30,7 @@ class Kind(Adapter):
         self.name = name
         self.entry_points = (
             EntryPoint(name, module, "generate", role=role),
-            EntryPoint(name, module, "start", role=Role.GUARD),
+            EntryPoint(name, module, "start", role=Role.START),
             *others,
         )
 
@@ -50,9 +50,10 @@ class Kind(Adapter):
     def restore(self, call, recorded, submitted, shift):
         return recorded.response
 
-    def check(self, call):
+    def start(self, call):
         if call.arguments.get("elsewhere"):
             raise rc.CassetteError(f"{self.name} can't start elsewhere.")
+        return ()
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from rollout_cassettes.adapters import verl_guards
-from rollout_cassettes.adapters.verl_v0 import VerlV0
+from rollout_cassettes.adapters.verl import run
+from rollout_cassettes.adapters.verl.v0 import VerlV0
 from rollout_cassettes.patching import EntryPoint
 
 NAME = "verl_fully_async"
@@ -26,17 +26,17 @@ class VerlFullyAsync(VerlV0):
 
     name = NAME
     step_kind = "feed index"
+    skip_section = "async_rollout"
     entry_points = (
-        EntryPoint(
-            adapter=NAME,
-            module="verl.experimental.fully_async_policy.fully_async_rollouter",
-            qualname="FullyAsyncAgentLoopManager.generate_sequences_single",
+        EntryPoint.to(
+            NAME,
+            "verl.experimental.fully_async_policy.fully_async_rollouter:"
+            "FullyAsyncAgentLoopManager.generate_sequences_single",
             framework="verl",
             overrides=True,
         ),
-        *verl_guards.guards(NAME),
+        *run.entry_points(NAME),
     )
-    skip_section = "async_rollout"
 
     def _step(self, prompts: Any) -> int:
         uid = str(prompts.non_tensor_batch["uid"][0])

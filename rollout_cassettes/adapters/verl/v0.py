@@ -17,10 +17,10 @@ from collections.abc import Mapping, Sequence
 from itertools import cycle, islice
 from typing import Any
 
-from rollout_cassettes.adapters import verl_guards
-from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
+from rollout_cassettes.adapters.adapter import Exchange, Place
+from rollout_cassettes.adapters.verl import run
+from rollout_cassettes.adapters.verl.adapter import VerlAdapter
 from rollout_cassettes.cassette.digest import digest
-from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.patching import Call, EntryPoint
 
 NAME = "verl_v0"
@@ -31,25 +31,22 @@ _PER_RUN = ("uid", "priority")
 _STEP_COLUMNS = ("min_global_steps", "max_global_steps")
 
 
-class VerlV0(Adapter):
+class VerlV0(VerlAdapter):
     """Records and replays the training rollouts of verl's V0 trainers."""
 
     name = NAME
     step_kind = "trainer step"
     distributions = ("verl", "tensordict", "torch")
+    skip_section = "rollout"
     entry_points = (
-        EntryPoint(
-            adapter=NAME,
-            module="verl.experimental.agent_loop.agent_loop",
-            qualname="AgentLoopManager.generate_sequences",
+        EntryPoint.to(
+            NAME,
+            "verl.experimental.agent_loop.agent_loop:AgentLoopManager.generate_sequences",
             framework="verl",
             overrides=True,
         ),
-        *verl_guards.guards(NAME),
+        *run.entry_points(NAME, fit="verl.trainer.ppo.ray_trainer:RayPPOTrainer.fit"),
     )
-    phases = frozenset({TRAIN})
-    skip_section = "rollout"
-    """The section of verl's own ``skip`` configuration that does what this adapter does."""
 
     def place(self, call: Call) -> Place | None:
         """Return the trainer's step, and whether it validates; None for what comes from V1."""
@@ -105,10 +102,6 @@ class VerlV0(Adapter):
         return [
             {name: columns[name][row] for name in sorted(columns)} for row in range(len(request))
         ]
-
-    def check(self, call: Call) -> None:
-        """Refuse verl's own skipping of rollouts, and a trainer in another process."""
-        verl_guards.check(call, self.skip_section)
 
     def _step(self, prompts: Any) -> int:
         step: int = prompts.meta_info["global_steps"]

@@ -18,10 +18,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from rollout_cassettes.adapters import verl_guards
-from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
-from rollout_cassettes.adapters.verl_prompts import PromptQueue, register
-from rollout_cassettes.adapters.verl_rows import as_recorded, fitted, restored_data, restored_tag
+from rollout_cassettes.adapters.adapter import Exchange, Place
+from rollout_cassettes.adapters.verl import run
+from rollout_cassettes.adapters.verl.adapter import VerlAdapter
+from rollout_cassettes.adapters.verl.prompts import PromptQueue, register
+from rollout_cassettes.adapters.verl.rows import as_recorded, fitted, restored_data, restored_tag
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.errors import CassetteError
 from rollout_cassettes.patching import Call, EntryPoint, Role
@@ -35,8 +36,7 @@ _MANAGER = "verl.experimental.agent_loop.agent_loop:AgentLoopManager"
 
 
 def _point(owner: str, method: str, role: Role) -> EntryPoint:
-    module, cls = owner.split(":")
-    return EntryPoint(NAME, module, f"{cls}.{method}", framework="verl", role=role, overrides=True)
+    return EntryPoint.to(NAME, f"{owner}.{method}", framework="verl", role=role, overrides=True)
 
 
 _SUBMIT = _point(_TRAINER, "_submit_batch_to_rollout", Role.SUBMIT)
@@ -47,15 +47,15 @@ _COUNT = _point(_ASYNC_BUFFER, "get_sampleable_count", Role.POLL)
 _WAIT = _point(_ASYNC_BUFFER, "wait_for_sampleable", Role.POLL)
 
 
-class VerlV1(Adapter):
+class VerlV1(VerlAdapter):
     """Records and replays the rollouts of verl's V1 trainer, in all of its modes."""
 
     name = NAME
     step_kind = "trainer step"
-    phases = frozenset({TRAIN})
+    skip_section = "rollout_tq"
     entry_points = (
         *(_SUBMIT, _RESUBMIT, _VALIDATE, _SAMPLE, _COUNT, _WAIT),
-        *verl_guards.guards(NAME),
+        *run.entry_points(NAME, fit=f"{_TRAINER}.fit"),
     )
     distributions = ("verl", "TransferQueue", "tensordict", "torch")
 
@@ -173,10 +173,6 @@ class VerlV1(Adapter):
     def rows(self, request: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return each prompt's fields; its uid is new in every run."""
         return [row for submission in request for row in _rows_of(submission["prompts"])]
-
-    def check(self, call: Call) -> None:
-        """Refuse verl's own skipping of rollouts, and a trainer in another process."""
-        verl_guards.check(call, "rollout_tq")
 
 
 def _argument(call: Call, name: str, position: int) -> Any:
