@@ -14,6 +14,7 @@ from rollout_cassettes.cassette.digest import digest
 from rollout_cassettes.dumps import import_dumps
 from rollout_cassettes.session.matching import fingerprint
 from tests.verl.comparison import assert_equal_trainings, renamed, uids
+from tests.verl.overrides import SEPARATE_ASYNC
 
 pytestmark = pytest.mark.verl
 
@@ -164,15 +165,23 @@ def test_the_older_layout_is_imported_too(copied, dumped, imported, tmp_path):
         assert digest(left.response["data"]) == digest(right.response["data"])
 
 
-def test_the_batches_of_a_step_become_its_interactions(copied, tmp_path):
-    """In the order of their numbers; here step 2's batch is put in place of a second one."""
-    second = shutil.move(copied / "2" / "0", copied / "1" / "1")
-    (second / "meta.json").write_text(json.dumps({"global_steps": 1, "num_trajectories": 8}))
-    shutil.rmtree(copied / "2")
-    shutil.rmtree(copied / "3")
-    result = import_dumps(copied, tmp_path / "c", trust_pickle=True)
-    assert (result.steps, result.interactions) == ([1], 2)
-    assert rc.open_cassette(tmp_path / "c").keys == [rc.Key(1), rc.Key(1, index=1)]
+def test_the_batches_of_a_step_become_its_interactions(train, tmp_path):
+    """Verl's separate-async trainer samples twice a step here, and SkipManager dumps both."""
+    train(steps=2, overrides=(*SEPARATE_ASYNC, *skipping("rollout_tq", tmp_path / "dump")))
+    result = import_dumps(tmp_path / "dump", tmp_path / "c", trust_pickle=True)
+    assert (result.steps, result.interactions) == ([1, 2], 4)
+    cassette = rc.open_cassette(tmp_path / "c")
+    assert cassette.keys == [rc.Key(step, index=index) for step in (1, 2) for index in (0, 1)]
+    for interaction in cassette.interactions():
+        file = interaction.manifest.metadata["imported"]["file"]
+        assert file.endswith(f"/{interaction.step}/{interaction.index}/tq_batch.pt")
+        assert len(interaction.request[0]["uid"]) == 2
+        assert len(interaction.response["batch"].keys) == 4
+    (steps,) = (tmp_path / "dump").glob("*/GBS*")
+    shutil.rmtree(steps / "2" / "1")
+    result = import_dumps(tmp_path / "dump", tmp_path / "d", trust_pickle=True)
+    assert result.steps == [1]
+    assert "1 batches, and other steps hold 2" in result.incomplete[2]
 
 
 def test_a_damaged_pickle_is_named(copied, tmp_path):
@@ -206,3 +215,178 @@ def test_a_value_that_cannot_be_stored_is_named(copied, tmp_path):
     message = refused(copied, tmp_path)
     assert str(file) in message
     assert "odd" in message
+
+
+# ---- V0 and fully asynchronous
+
+
+@pytest.fixture(scope="module")
+def loop():
+    """Where workers are made."""
+    from tests.verl.event_loop import EventLoopThread
+
+    with EventLoopThread() as thread:
+        yield thread
+
+
+@pytest.fixture
+def rollouts(assets, dataset_cache, loop, skip_manager, tmp_path):
+    """Make `LocalRollouts` whose rollouts SkipManager dumps, or loads."""
+    from verl.experimental.agent_loop import AgentLoopManager
+    from verl.experimental.fully_async_policy.fully_async_rollouter import (
+        FullyAsyncAgentLoopManager,
+    )
+
+    from tests.verl.local_manager import LocalRollouts
+
+    classes = {"rollout": AgentLoopManager, "async_rollout": FullyAsyncAgentLoopManager}
+
+    def make(role, **options):
+        ours = LocalRollouts(classes[role], assets, loop, **options)
+        section = ours.config.skip[role]
+        section.enable, section.dump_dir, section.steps = True, str(tmp_path / "dump"), [1, 2]
+        skip_manager.init(ours.config)
+        return ours
+
+    yield make
+    skip_manager.skip_instances = {}
+
+
+def ask(ours, step, **options):
+    """Ask a V0 manager, at a step that SkipManager and this library know."""
+    from verl.utils.skip import SkipManager
+
+    SkipManager.set_step(step)
+    return ours.manager.generate_sequences(ours.prompts(step, **options))
+
+
+def feed(ours, index):
+    """Feed a prompt to a fully asynchronous manager."""
+    return asyncio.run(ours.manager.generate_sequences_single(ours.fed(index)))
+
+
+@pytest.fixture
+def off(skip_manager):
+    """Switch SkipManager off: nothing but the cassette is to answer."""
+
+    def switch():
+        skip_manager.skip_instances = {}
+
+    return switch
+
+
+def test_v0_gets_what_skip_manager_gives(rollouts, off, tmp_path):
+    """Equal to the bit, meta info and timings too; and the order of the columns."""
+    ours = rollouts("rollout")
+    live = [ask(ours, step) for step in (1, 2)]
+    theirs = [ask(ours, step, run="again") for step in (1, 2)]
+    asked = ours.llm.training
+    off()
+    result = import_dumps(tmp_path / "dump", tmp_path / "c", trust_pickle=True)
+    assert (result.adapter, result.steps) == ("verl_v0", [1, 2])
+    with rc.replay(path=tmp_path / "c", on_unplayed="error"):
+        again = [ask(ours, step, run="b") for step in (1, 2)]
+    assert ours.llm.training == asked == 16
+    for left, skipped, right in zip(live, theirs, again, strict=True):
+        assert digest(right) == digest(skipped) == digest(left)
+        assert list(right.non_tensor_batch) == list(skipped.non_tensor_batch)
+
+
+def test_v0_gets_its_own_uids_where_they_are_handed_back(rollouts, off, tmp_path):
+    """So that the trainer can `union` what it gets, which it can't with SkipManager's."""
+    ours = rollouts("rollout", late_rewards=True)
+    live = ask(ours, 1)
+    skipped = ask(ours, 1, run="b")
+    off()
+    import_dumps(tmp_path / "dump", tmp_path / "c", trust_pickle=True)
+    with rc.replay(path=tmp_path / "c"):
+        again = ask(ours, 1, run="b")
+    assert list(again.non_tensor_batch) == list(live.non_tensor_batch)
+    assert digest(again.batch) == digest(live.batch)
+    columns = {n: c for n, c in live.non_tensor_batch.items() if n != "uid"}
+    assert digest({n: again.non_tensor_batch[n] for n in columns}) == digest(columns)
+    ours.prompts(1, run="b").union(again)
+    with pytest.raises(AssertionError):
+        ours.prompts(1, run="b").union(skipped)
+
+
+@pytest.mark.parametrize("late_rewards", [False, True])
+def test_v0_repeats_whole_groups(rollouts, off, tmp_path, late_rewards):
+    """Which rows belong to one prompt is known from the uids, or told from the prompts."""
+    ours = rollouts("rollout", late_rewards=late_rewards)
+    live = ask(ours, 1)
+    off()
+    import_dumps(tmp_path / "dump", tmp_path / "c", trust_pickle=True)
+    request = rc.open_cassette(tmp_path / "c")[1].request
+    names = list(dict.fromkeys(request.non_tensor_batch["uid"]))
+    assert [names.index(uid) for uid in request.non_tensor_batch["uid"]] == [0, 0, 1, 1, 2, 2, 3, 3]
+    with rc.replay(mode="repeat", path=tmp_path / "c"):
+        again = ask(ours, 7, count=6)
+    rows = [row % 8 for row in range(12)]
+    assert digest(again.batch["responses"]) == digest(live.batch["responses"][rows])
+
+
+def test_groups_of_equal_prompts_are_told_apart_by_their_number(rollouts, off):
+    """`N2` in the directory's name; without it, they can't be."""
+    import torch
+
+    from rollout_cassettes.dumps.gen_batch import exchange
+
+    ours = rollouts("rollout")
+    off()
+    output = ask(ours, 1, count=2)
+    output.batch["prompts"] = torch.ones_like(output.batch["prompts"])
+    groups = [len(set(exchange(output, 1, n).request.non_tensor_batch["uid"])) for n in (2, None)]
+    assert groups == [2, 1]
+
+
+def test_fully_asynchronous_dumps_are_told_from_v0(rollouts, off, tmp_path):
+    """By what a single worker returned; their steps are feed indices."""
+    ours = rollouts("async_rollout")
+    live = [feed(ours, index) for index in (1, 2)]
+    asked = ours.llm.training
+    skipped = feed(ours, 2)
+    off()
+    result = import_dumps(tmp_path / "dump", tmp_path / "c", trust_pickle=True)
+    assert (result.adapter, result.steps) == ("verl_fully_async", [1, 2])
+    assert rc.open_cassette(tmp_path / "c")[1].manifest.step_kind == "feed index"
+    with rc.replay(path=tmp_path / "c"):
+        again = [feed(ours, index) for index in (2, 1)]
+    assert ours.llm.training == asked
+    assert digest(again[0]) == digest(live[1]) == digest(skipped)
+    assert digest(again[1]) == digest(live[0])
+
+
+def test_the_adapter_can_be_said(rollouts, off, tmp_path):
+    """For dumps of managers that return something of their own."""
+    ours = rollouts("async_rollout")
+    feed(ours, 1)
+    off()
+    result = import_dumps(tmp_path / "dump", tmp_path / "c", adapter="verl_v0", trust_pickle=True)
+    assert result.adapter == "verl_v0"
+    assert rc.open_cassette(tmp_path / "c")[1].manifest.adapter == "verl_v0"
+    assert "tq_batch.pt" in refused(tmp_path / "dump", tmp_path, adapter="verl_v1")
+
+
+def test_dumps_that_look_mixed_are_refused(rollouts, off, tmp_path):
+    """Unless it is said which adapter is meant."""
+    feed(rollouts("async_rollout"), 1)
+    ask(rollouts("rollout"), 2)
+    off()
+    message = refused(tmp_path / "dump", tmp_path)
+    assert "'verl_v0'" in message
+    assert "'verl_fully_async'" in message
+    import_dumps(tmp_path / "dump", tmp_path / "c", adapter="verl_v0", trust_pickle=True)
+
+
+def test_a_damaged_data_proto_is_named(rollouts, off, tmp_path):
+    """And a pickle of something else."""
+    import pickle
+
+    ask(rollouts("rollout"), 1)
+    off()
+    (file,) = (tmp_path / "dump").rglob("gen_batch.dp")
+    file.write_bytes(file.read_bytes()[:-10])
+    assert str(file) in refused(tmp_path / "dump", tmp_path)
+    file.write_bytes(pickle.dumps({"a": 1}))
+    assert "holds a dict" in refused(tmp_path / "dump", tmp_path)
