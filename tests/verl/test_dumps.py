@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import shutil
-from unittest import mock
 
 import pytest
 
@@ -15,26 +13,16 @@ from rollout_cassettes.dumps import import_dumps
 from rollout_cassettes.session.matching import fingerprint
 from tests.verl.comparison import assert_equal_trainings, renamed, uids
 from tests.verl.overrides import SEPARATE_ASYNC
+from tests.verl.skip_manager import kept_apart, skipping
 
 pytestmark = pytest.mark.verl
 
 
 @pytest.fixture(scope="module", autouse=True)
 def skip_manager():
-    """SkipManager's state is the class's own: leave nothing of it to other tests."""
-    from verl.utils.skip import SkipManager
-
-    with mock.patch.multiple(SkipManager, config=None, step=-1, skip_instances={}):
-        yield SkipManager
-
-
-def skipping(role, dump_dir, steps=(1, 2, 3)):
-    """Give the overrides that make SkipManager dump, and load what was dumped."""
-    return (
-        f"skip.{role}.enable=True",
-        f"skip.{role}.dump_dir={dump_dir}",
-        f"skip.{role}.steps={list(steps)}",
-    )
+    """Leave nothing of its state to other tests."""
+    with kept_apart() as manager:
+        yield manager
 
 
 # ---- V1
@@ -110,9 +98,7 @@ def test_a_manifest_says_where_it_came_from(dumped, imported):
 
 def rows_of(batch):
     """Give the rows of an actor's batch in any order, without what SkipManager puts in anew."""
-    names = {uid: "uid" for uid in uids(batch)} | {
-        key.split("_")[0]: "uid" for key in batch.keys  # noqa: SIM118 - a list
-    }
+    names = dict.fromkeys(uids(batch), "uid") | {key.split("_")[0]: "uid" for key in batch.keys}
     kept = sorted(batch.fields.keys() - {"uid", "session_id"})
     return sorted(
         digest([renamed(batch.fields[name][row], names) for name in kept])
