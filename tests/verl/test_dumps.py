@@ -12,7 +12,7 @@ from rollout_cassettes.cassette.digest import digest
 from rollout_cassettes.dumps import import_dumps
 from rollout_cassettes.session.matching import fingerprint
 from tests.verl.comparison import assert_equal_trainings, renamed, uids
-from tests.verl.overrides import SEPARATE_ASYNC
+from tests.verl.overrides import SEPARATE_ASYNC, TWO_OUTPUTS
 from tests.verl.skip_manager import kept_apart, skipping
 
 pytestmark = pytest.mark.verl
@@ -116,6 +116,19 @@ def test_an_import_gives_the_rows_that_skip_manager_gives(train, dumped, importe
     (left,), (right,) = theirs.actor_batches[:1], ours.actor_batches[:1]
     assert left.fields.keys() == right.fields.keys()
     assert rows_of(left) == rows_of(right)
+
+
+@pytest.mark.parametrize("outputs", [(), TWO_OUTPUTS], ids=["one-output", "two-outputs"])
+def test_failed_sessions_stay_failed(train, tmp_path, outputs):
+    """Where SkipManager fills up with rows of others; and outputs of a session stay apart."""
+    dump = skipping("rollout_tq", tmp_path / "dump")
+    live = train(steps=1, fail=(3,), overrides=(*outputs, *dump))
+    import_dumps(tmp_path / "dump", tmp_path / "c", trust_pickle=True)
+    keys = rc.open_cassette(tmp_path / "c")[1].response["batch"].keys
+    assert len(keys) == (14 if outputs else 7)
+    with rc.replay(path=tmp_path / "c"):
+        again = train(steps=1, overrides=outputs)
+    assert_equal_trainings(live, again)
 
 
 # ---- what can be wrong with dumps of V1
