@@ -20,7 +20,7 @@ GEN_BATCH = "gen_batch.dp"
 TQ_BATCH = "tq_batch.pt"
 
 _META = "meta.json"
-_RUN = re.compile(r"GBS\d+_N(?P<n>\d+)_in\w+_out\w+")
+_RUN = re.compile(r"GBS(?P<gbs>\d+)_N(?P<n>\d+)_in\w+_out\w+")
 
 
 class DumpFile(NamedTuple):
@@ -47,12 +47,14 @@ class DumpDirectory(NamedTuple):
         files: The whole dumps, by step and batch.
         incomplete: Why a step is not whole, by step.
         n: How many trajectories a prompt has (``rollout.n``); None where that isn't known.
+        gbs: How many prompts are submitted at once; 0 where that isn't known.
     """
 
     path: Path
     files: list[DumpFile]
     incomplete: dict[int, str]
     n: int | None
+    gbs: int
 
     @classmethod
     def find(cls, source: Path, name: str | None = None) -> DumpDirectory:
@@ -77,7 +79,16 @@ class DumpDirectory(NamedTuple):
         if not whole:
             raise _nothing(source, name, incomplete)
         found = _RUN.fullmatch(run.name)
-        return cls(run, whole, incomplete, int(found["n"]) or None if found else None)
+        n, gbs = (int(found["n"]), int(found["gbs"])) if found else (0, 0)
+        return cls(run, whole, incomplete, n or None, gbs)
+
+    @property
+    def prompts(self) -> int:
+        """How many prompts a batch is of at least; 0 where that isn't known.
+
+        Where a step has several batches, none of them is of all that was submitted.
+        """
+        return 0 if any(file.batch for file in self.files) else self.gbs
 
 
 def _only_run(source: Path) -> Path:

@@ -140,7 +140,7 @@ class _Conversion:
 
     def add(self, file: DumpFile) -> None:
         """Write a dump as an interaction."""
-        read = _read(file, self._dumps.n)
+        read = _read(file, self._dumps)
         self._settle(file, self._chosen or read.adapter)
         key = Key(file.step, index=file.batch)
         try:
@@ -218,7 +218,7 @@ class _Read(NamedTuple):
     exchange: Exchange
 
 
-def _read(file: DumpFile, n: int | None) -> _Read:
+def _read(file: DumpFile, dumps: DumpDirectory) -> _Read:
     """Load and convert a dump.
 
     Raises:
@@ -228,9 +228,9 @@ def _read(file: DumpFile, n: int | None) -> _Read:
     try:
         if file.path.name == GEN_BATCH:
             adapter = gen_batch.adapter_of(loaded)
-            return _Read(adapter, gen_batch.exchange(loaded, file.step, n))
+            return _Read(adapter, gen_batch.exchange(loaded, file.step, dumps.n))
         _check_rows(file, loaded)
-        return _Read(ADAPTERS["verl_v1"], tq_batch.exchange(loaded))
+        return _Read(ADAPTERS["verl_v1"], tq_batch.exchange(loaded, dumps.prompts))
     except CassetteError:
         raise
     except Exception as error:

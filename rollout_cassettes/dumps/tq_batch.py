@@ -2,7 +2,8 @@
 
 It holds no submits. What a replay needs of one is made up from the rows: the uids of the prompts,
 in the order in which their first rows were sampled, and the data set's fields of those rows, as
-the agent loop and the reward function left them. A prompt without a trajectory left no trace.
+the agent loop and the reward function left them. Of prompts without a trajectory, whose sessions
+all failed, nothing is left but that there must have been more of them.
 
 Source: verl 0.9.1, ``verl/utils/skip/rollout_skip.py``, ``verl/trainer/ppo/v1/agent_loop_tq.py``.
 """
@@ -44,11 +45,12 @@ _MADE = frozenset(
 """The fields of a row that the agent loop made, or that are new in every run."""
 
 
-def exchange(payload: dict[str, Any]) -> Exchange:
+def exchange(payload: dict[str, Any], prompts: int) -> Exchange:
     """Return dumped rows as the V1 adapter records them.
 
     Args:
         payload: The dump: ``tensordict``, ``keys`` and ``tags``.
+        prompts: How many prompts were submitted at least.
     """
     from transfer_queue import KVBatchMeta  # noqa: PLC0415
 
@@ -57,7 +59,8 @@ def exchange(payload: dict[str, Any]) -> Exchange:
     for row, key in enumerate(keys):
         first.setdefault(key.rsplit("_", 2)[0], row)
     batch = KVBatchMeta(keys=list(keys), tags=payload["tags"], partition_id=PARTITION)
-    request = [{"uid": list(first), "prompts": _prompts(data, list(first.values()))}]
+    failed = [f"failed-{number}" for number in range(prompts - len(first))]
+    request = [{"uid": [*first, *failed], "prompts": _prompts(data, list(first.values()))}]
     return Exchange(request, {"batch": batch, "data": data, "metrics": {}, "left": []})
 
 

@@ -40,13 +40,14 @@ def test_the_run_is_found_from_each_directory_above_it(run, tmp_path):
         dumps = DumpDirectory.find(source)
         assert dumps.path == run
         assert [(file.step, file.batch) for file in dumps.files] == [(2, 0), (10, 0)]
-        assert (dumps.n, dumps.incomplete) == (2, {})
+        assert (dumps.n, dumps.prompts, dumps.incomplete) == (2, 4, {})
 
 
 def test_a_directory_of_another_name_will_do(run, tmp_path):
     """It was copied, say; then the number of trajectories of a prompt isn't known."""
     copy = run.rename(tmp_path / "mine")
-    assert DumpDirectory.find(copy).n is None
+    dumps = DumpDirectory.find(copy)
+    assert (dumps.n, dumps.prompts) == (None, 0)
 
 
 def test_other_directories_and_files_are_passed_over(run):

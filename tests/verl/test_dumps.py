@@ -131,6 +131,17 @@ def test_failed_sessions_stay_failed(train, tmp_path, outputs):
     assert_equal_trainings(live, again)
 
 
+def test_prompts_whose_sessions_all_failed_stay_without_trajectories(train, tmp_path):
+    """They left no rows, but the directory's name says how many prompts there were."""
+    dump = skipping("rollout_tq", tmp_path / "dump")
+    live = train(steps=1, fail=range(1, 6), overrides=dump)
+    import_dumps(tmp_path / "dump", tmp_path / "c", trust_pickle=True)
+    assert len(rc.open_cassette(tmp_path / "c")[1].request[0]["uid"]) == 4
+    with rc.replay(path=tmp_path / "c"):
+        again = train(steps=1)
+    assert_equal_trainings(live, again)
+
+
 # ---- what can be wrong with dumps of V1
 
 
