@@ -4,7 +4,7 @@ Record what the rollout engine produced at each step of a training run, and repl
 engine, in milliseconds, equal to the bit.
 """
 
-from rollout_cassettes import adapters
+from rollout_cassettes import adapters, verl_config
 from rollout_cassettes.cassette import (
     Cassette,
     Interaction,
@@ -68,4 +68,5 @@ __all__ = [
     "register_codec",
     "replay",
     "use_cassette",
+    "verl_config",
 ]

@@ -61,6 +61,7 @@ class PageRun:
                 case "python":
                     self._expect(block, self._run_python(block))
                 case "bash":
+                    self._set_up(block)
                     self._expect(block, _run_bash(block))
                 case "text" if block.note("illustration") is not None:
                     pass
@@ -71,14 +72,17 @@ class PageRun:
                     )
 
     def _run_python(self, block: Block) -> str:
-        setup = block.note("setup:")
-        if setup is not None:
-            vars(self._main).update(self._setups[setup]())
+        self._set_up(block)
         source = "\n" * block.line + block.text  # so that tracebacks name the page's lines
         printed = io.StringIO()
         with redirect_stdout(printed):
             exec(compile(source, str(self.page.path), "exec"), vars(self._main))
         return printed.getvalue()
+
+    def _set_up(self, block: Block) -> None:
+        setup = block.note("setup:")
+        if setup is not None:
+            vars(self._main).update(self._setups[setup]())
 
     def _write(self, block: Block) -> None:
         path = Path(block.note("file:"))

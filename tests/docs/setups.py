@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.docs.blocks import ROOT
+from tests.verl.skip_manager import kept_apart, skipping
 
 
 def committed_cassettes() -> dict[str, Any]:
@@ -29,3 +30,25 @@ def verl_trainer(train: Any) -> dict[str, Any]:
             train(steps=3)
 
     return {"trainer": SimpleNamespace(fit=fit), "agent_loop_manager": None}
+
+
+def verl_skip(assets: Any) -> dict[str, Any]:
+    """Return verl's configuration with SkipManager on.
+
+    Args:
+        assets: The fixture of tests/verl/conftest.py.
+    """
+    from rollout_cassettes.demo.config import compose_config
+
+    return {"config": compose_config(assets, 3, skipping("rollout_tq", Path("dump").absolute()))}
+
+
+def verl_dumps(train: Any) -> dict[str, Any]:
+    """Let verl's own SkipManager dump three steps into `dump/`.
+
+    Args:
+        train: The fixture of tests/verl/conftest.py.
+    """
+    with kept_apart(), redirect_stdout(io.StringIO()):
+        train(steps=3, overrides=skipping("rollout_tq", Path("dump").absolute()))
+    return {}

@@ -21,6 +21,7 @@ SIGNATURES = {
     "open_cassette": rc.open_cassette,
     "adapters.function": rc.adapters.function,
     "register_codec": rc.register_codec,
+    "verl_config.from_skip": rc.verl_config.from_skip,
 }
 
 

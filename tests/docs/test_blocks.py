@@ -35,9 +35,14 @@ def test_a_page_does_what_it_says(page, main):
 
 
 @pytest.mark.parametrize("page", _parameters(verl=True))
-def test_a_page_on_verl_does_what_it_says(page, main, train):
+def test_a_page_on_verl_does_what_it_says(page, main, train, assets):
     """The trainer is the real one, in this process."""
-    PageRun(page, main, {"verl_trainer": lambda: setups.verl_trainer(train)}).run()
+    known = {
+        "verl_trainer": lambda: setups.verl_trainer(train),
+        "verl_skip": lambda: setups.verl_skip(assets),
+        "verl_dumps": lambda: setups.verl_dumps(train),
+    }
+    PageRun(page, main, known).run()
 
 
 # ---- the runner itself

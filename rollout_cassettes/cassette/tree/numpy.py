@@ -21,7 +21,8 @@ _MOST_EMPTY_ITEMS = 2**31
 
 
 def _is_plain(dtype: np.dtype[Any]) -> bool:
-    return dtype.char in PLAIN_DTYPES and dtype.isbuiltin == 1
+    # By equality: an unpickled dtype is a copy, which numpy doesn't count among its builtins.
+    return dtype.char in PLAIN_DTYPES and dtype == np.dtype(dtype.char)
 
 
 def _describe(dtype: np.dtype[Any], value: object, path: str) -> Any:

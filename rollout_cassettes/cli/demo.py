@@ -1,4 +1,4 @@
-"""The command line: ``rollout-cassettes``."""
+"""The command ``demo``."""
 
 from __future__ import annotations
 
@@ -7,42 +7,14 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.text import Text
 
-import rollout_cassettes
+from rollout_cassettes.cli.failure import reported
 from rollout_cassettes.demo.launcher import run_demo
 from rollout_cassettes.demo.report import render, reporter
-from rollout_cassettes.errors import CassetteError
-
-__all__ = ["app"]
 
 DEMO_PATH = Path("cassettes/demo-latest")
 
-app = typer.Typer(
-    name="rollout-cassettes",
-    help="Record what the rollout engine produced, and replay it without the engine.",
-    no_args_is_help=True,
-    rich_markup_mode="markdown",
-    pretty_exceptions_enable=False,
-)
 
-
-def _version(wanted: bool) -> None:
-    if wanted:
-        typer.echo(f"rollout-cassettes {rollout_cassettes.__version__}")
-        raise typer.Exit
-
-
-@app.callback()
-def main(
-    version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
-    ] = False,
-) -> None:
-    """Record what the rollout engine produced, and replay it without the engine."""
-
-
-@app.command()
 def demo(
     path: Annotated[
         Path | None,
@@ -61,14 +33,10 @@ def demo(
     Exits with status 1 if anything differs between the two. Needs `rollout_cassettes[verl]`.
     """
     console, errors = Console(), Console(stderr=True)
-    try:
-        with reporter(errors if json else console) as report:
-            result = run_demo(
-                path or DEMO_PATH, steps, overwrite=overwrite or path is None, report=report
-            )
-    except CassetteError as error:
-        errors.print(Text.assemble(("Error:", "red"), f" {error}"), soft_wrap=True)
-        raise typer.Exit(1) from error
+    with reported(errors), reporter(errors if json else console) as report:
+        result = run_demo(
+            path or DEMO_PATH, steps, overwrite=overwrite or path is None, report=report
+        )
     if json:
         typer.echo(result.to_json())
     else:

@@ -1,0 +1,26 @@
+"""How a command fails."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from rollout_cassettes.errors import CassetteError
+
+
+@contextmanager
+def reported(errors: Console) -> Iterator[None]:
+    """Print an error of ours, and exit with status 1.
+
+    Args:
+        errors: Where to.
+    """
+    try:
+        yield
+    except CassetteError as error:
+        errors.print(Text.assemble(("Error:", "red"), f" {error}"), soft_wrap=True)
+        raise typer.Exit(1) from error

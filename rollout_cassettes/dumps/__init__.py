@@ -1,0 +1,11 @@
+"""Import of the dumps that verl's own SkipManager wrote.
+
+They are pickles, and this is the one place where the library loads any: only when the user said
+so, and never when a cassette is recorded, read or replayed.
+
+Source: verl 0.9.1, ``verl/utils/skip/``.
+"""
+
+from rollout_cassettes.dumps.importer import Import, import_dumps
+
+__all__ = ["Import", "import_dumps"]
