@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import itertools
 import json
 import os
 import platform
@@ -15,7 +16,15 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rollout_cassettes.adapters import Adapter, Exchange, VerlFullyAsync, VerlV0, VerlV1
+from rollout_cassettes.adapters import (
+    Adapter,
+    EntryPoint,
+    Exchange,
+    Role,
+    VerlFullyAsync,
+    VerlV0,
+    VerlV1,
+)
 from rollout_cassettes.cassette import Cassette, Key
 from rollout_cassettes.cassette.manifest import SUFFIX, Manifest, TensorsFile
 from rollout_cassettes.cassette.packed import Packed
@@ -105,8 +114,8 @@ def import_dumps(
     require_frameworks()
     with _fresh(target) as writer:
         conversion = _Conversion(source, dumps, adapter, writer)
-        for file in progress(dumps.files):
-            conversion.add(file)
+        for _, files in itertools.groupby(progress(dumps.files), lambda file: file.step):
+            conversion.add(list(files))
     return Import(
         source=str(dumps.path),
         destination=str(target),
@@ -138,13 +147,22 @@ class _Conversion:
         self._writer = writer
         self.nbytes = 0
 
-    def add(self, file: DumpFile) -> None:
-        """Write a dump as an interaction."""
-        read = _read(file, self._dumps)
-        self._settle(file, self._chosen or read.adapter)
+    def add(self, files: list[DumpFile]) -> None:
+        """Write the dumps of a step, each as an interaction."""
+        exchanges = []
+        for file in files:
+            read = _read(file, self._dumps)
+            self._settle(file, self._chosen or read.adapter)
+            exchanges.append(read.exchange)
+        if len(files) > 1:
+            exchanges = tq_batch.joined(exchanges)
+        for file, exchange in zip(files, exchanges, strict=True):
+            self._add(file, exchange)
+
+    def _add(self, file: DumpFile, exchange: Exchange) -> None:
         key = Key(file.step, index=file.batch)
         try:
-            written = self._write(key, file, read.exchange)
+            written = self._write(key, file, exchange)
         except UnstorableValueError as error:
             raise UnstorableValueError(
                 f"{file.path} can't be imported: {error.what}",
@@ -182,7 +200,7 @@ class _Conversion:
                 index=key.index,
                 rank=key.rank,
                 adapter=self.adapter.name,
-                entry_point=str(self.adapter.entry_points[-1]),
+                entry_point=str(_rollouts(self.adapter)),
                 versions=_versions((_DISTRIBUTION,)),  # what dumped it, a dump does not say
                 tensors=entry,
                 trees=Packed.pack(skeletons, _COMPRESSION),
@@ -204,6 +222,12 @@ class _Conversion:
                 "read_with": _versions(self.adapter.distributions),
             }
         }
+
+
+def _rollouts(adapter: Adapter) -> EntryPoint:
+    """Return the entry point that hands over what was dumped."""
+    handing_over = (Role.WHOLE, Role.SAMPLE)
+    return next(point for point in adapter.entry_points if point.role in handing_over)
 
 
 class _Read(NamedTuple):

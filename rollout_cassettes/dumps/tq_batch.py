@@ -10,6 +10,7 @@ Source: verl 0.9.1, ``verl/utils/skip/rollout_skip.py``, ``verl/trainer/ppo/v1/a
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from rollout_cassettes.adapters import Exchange
@@ -62,6 +63,22 @@ def exchange(payload: dict[str, Any], prompts: int) -> Exchange:
     failed = [f"failed-{number}" for number in range(prompts - len(first))]
     request = [{"uid": [*first, *failed], "prompts": _prompts(data, list(first.values()))}]
     return Exchange(request, {"batch": batch, "data": data, "metrics": {}, "left": []})
+
+
+def joined(batches: Sequence[Exchange]) -> list[Exchange]:
+    """Return the batches of one step as the V1 adapter records them.
+
+    All of its prompts are submitted before the first is sampled; those of later batches are left.
+    """
+    submitted = [submission for batch in batches for submission in batch.request]
+    uids = [[uid for each in batch.request for uid in each["uid"]] for batch in batches]
+    return [
+        Exchange(
+            [] if number else submitted,
+            batch.response | {"left": [uid for later in uids[number + 1 :] for uid in later]},
+        )
+        for number, batch in enumerate(batches)
+    ]
 
 
 def _prompts(data: Any, rows: list[int]) -> Any:

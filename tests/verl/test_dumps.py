@@ -28,11 +28,19 @@ def skip_manager():
 # ---- V1
 
 
+def unguarded():
+    """Give the adapter without its refusal to record what SkipManager dumps at the same time."""
+    adapter = rc.adapters.VerlV1()
+    points = adapter.entry_points
+    adapter.entry_points = tuple(each for each in points if each.role is not rc.adapters.Role.START)
+    return adapter
+
+
 @pytest.fixture(scope="module")
 def dumped(train, tmp_path_factory):
     """A training that verl dumped and this library recorded at once, and where."""
     root = tmp_path_factory.mktemp("v1")
-    with rc.record(path=root / "recorded"):
+    with rc.record(path=root / "recorded", adapters=unguarded()):
         live = train(overrides=skipping("rollout_tq", root / "dump"))
     return live, root
 
@@ -177,7 +185,8 @@ def test_the_older_layout_is_imported_too(copied, dumped, imported, tmp_path):
 
 def test_the_batches_of_a_step_become_its_interactions(train, tmp_path):
     """Verl's separate-async trainer samples twice a step here, and SkipManager dumps both."""
-    train(steps=2, overrides=(*SEPARATE_ASYNC, *skipping("rollout_tq", tmp_path / "dump")))
+    dump = skipping("rollout_tq", tmp_path / "dump")
+    live = train(steps=2, overrides=(*SEPARATE_ASYNC, *dump))
     result = import_dumps(tmp_path / "dump", tmp_path / "c", trust_pickle=True)
     assert (result.steps, result.interactions) == ([1, 2], 4)
     cassette = rc.open_cassette(tmp_path / "c")
@@ -185,8 +194,16 @@ def test_the_batches_of_a_step_become_its_interactions(train, tmp_path):
     for interaction in cassette.interactions():
         file = interaction.manifest.metadata["imported"]["file"]
         assert file.endswith(f"/{interaction.step}/{interaction.index}/tq_batch.pt")
-        assert len(interaction.request[0]["uid"]) == 2
+        assert len(interaction.request) == (0 if interaction.index else 2)
         assert len(interaction.response["batch"].keys) == 4
+    # SkipManager warms nothing up, and so neither does a run that replays what it dumped.
+    cold = "trainer.v1.separate_async.num_warmup_batches=0"
+    with rc.replay(path=tmp_path / "c", on_unplayed="error"):
+        again = train(steps=2, overrides=(*SEPARATE_ASYNC, cold))
+    assert again.requests == (0, 0)
+    assert again.queue_left == {}
+    assert not {*map(str, live.actor_batches[0].keys)} & {*map(str, again.actor_batches[0].keys)}
+    assert_equal_trainings(live, again)
     (steps,) = (tmp_path / "dump").glob("*/GBS*")
     shutil.rmtree(steps / "2" / "1")
     result = import_dumps(tmp_path / "dump", tmp_path / "d", trust_pickle=True)

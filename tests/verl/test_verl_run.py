@@ -5,29 +5,19 @@ from __future__ import annotations
 import pytest
 
 import rollout_cassettes as rc
-from tests.verl.overrides import COLOCATE_ASYNC
+from tests.verl.overrides import COLOCATE_ASYNC, VALIDATION
+from tests.verl.skip_manager import kept_apart, skipping
 
 pytestmark = pytest.mark.verl
 
 
-def skipping(section, directory):
-    return (
-        f"skip.{section}.enable=True",
-        f"skip.{section}.dump_dir={directory}",
-        f"skip.{section}.steps=[1]",
-    )
+@pytest.fixture(autouse=True)
+def skip_manager():
+    """Leave nothing of its state to other tests."""
+    with kept_apart() as manager:
+        yield manager
 
 
-@pytest.fixture
-def restored_skip_manager():
-    """verl keeps what it was configured with in the class."""
-    from verl.utils.skip import SkipManager
-
-    yield
-    SkipManager.config, SkipManager.step, SkipManager.skip_instances = None, -1, {}
-
-
-@pytest.mark.usefixtures("restored_skip_manager")
 @pytest.mark.parametrize("session", [rc.record, rc.replay])
 @pytest.mark.parametrize("mode", [(), COLOCATE_ASYNC], ids=["sync", "colocate"])
 def test_verls_own_skipping_conflicts(train, tmp_path, session, mode):
@@ -44,7 +34,6 @@ def test_verls_own_skipping_conflicts(train, tmp_path, session, mode):
     assert not (tmp_path / "dumps").exists()
 
 
-@pytest.mark.usefixtures("restored_skip_manager")
 def test_another_section_does_not_conflict(train, tmp_path):
     """The V1 trainer doesn't use the one of the V0 trainers; their adapters refuse it."""
     from rollout_cassettes.adapters import registered
@@ -86,6 +75,88 @@ def test_a_session_without_an_adapter_for_verl_does_not_mind(tmp_path):
     """Only who would be in vain is told."""
     from verl.trainer import main_ppo
 
-    own = rc.adapters.function(f"{__name__}:skipping")
+    own = rc.adapters.function("tests.verl.skip_manager:skipping")
     with rc.record(path=tmp_path / "c", adapters=own), pytest.raises(AttributeError):
         main_ppo.run_ppo(config=None, task_runner_class=None)
+
+
+@pytest.fixture(scope="module")
+def recording(train, tmp_path_factory):
+    """The cassette of a training with validation, both phases."""
+    path = tmp_path_factory.mktemp("cassettes") / "c"
+    with rc.record(path=path, phases=("train", "val")):
+        train(overrides=VALIDATION)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("run", "phases", "told"),
+    [
+        ((4, ()), "train", "step 4 is not recorded"),
+        ((5, ()), "train", "steps 4-5 are not recorded"),
+        ((3, VALIDATION), "train", r"steps 0, 2-3 \(val\) are not covered"),
+        ((4, VALIDATION), ("train", "val"), r"step 4 and step 4 \(val\) are not recorded"),
+    ],
+)
+def test_a_run_without_an_engine_has_to_be_recorded_as_a_whole(train, recording, run, phases, told):
+    """What is missing is an error at the start, before a prompt is handed out."""
+    with (
+        rc.replay(path=recording, phases=phases, engines="off") as session,
+        pytest.raises(rc.StepNotRecordedError, match=told),
+    ):
+        train(*run)
+    assert session.played == []
+
+
+def test_a_step_that_is_not_selected_needs_the_engine(train, recording):
+    """It would go live."""
+    with (
+        rc.replay("1-2", path=recording, engines="off"),
+        pytest.raises(rc.StepNotRecordedError, match="step 3 is not covered"),
+    ):
+        train(3)
+
+
+def test_a_whole_run_is_replayed_without_an_engine(train, recording):
+    """Here with the one that is there; tests of whole runs prove that none is started."""
+    with rc.replay(path=recording, phases=("train", "val"), engines="off") as session:
+        again = train(3, VALIDATION)
+    assert session.played == [0, 1, 2, 3]
+    assert again.requests == (0, 0)
+
+
+def test_no_server_is_started_and_no_weights_are_sent(assets, recording):
+    """verl's own manager of servers comes up empty, and its checkpoint engine has nothing to do."""
+    import asyncio
+    from types import SimpleNamespace
+
+    from verl.checkpoint_engine.base import CheckpointEngineManager
+    from verl.workers.rollout.llm_server import LLMServerManager
+
+    from rollout_cassettes.demo.config import compose_config
+
+    config = compose_config(assets, 3)
+    manager = object.__new__(LLMServerManager)
+    manager.config, manager.start_rank = config, 0
+    engine = SimpleNamespace(backend="naive", actor_wg=None, replicas=[])
+    with rc.replay(path=recording, engines="off"):
+        asyncio.run(manager._initialize_llm_servers())
+        assert CheckpointEngineManager.update_weights(engine, global_steps=1) == {}
+    assert (manager.rollout_replicas, manager.server_addresses) == ([], [])
+
+
+def test_fully_asynchronous_training_needs_the_engine(recording):
+    """It feeds as many prompts as it has servers for."""
+    import asyncio
+
+    from verl.experimental.fully_async_policy.fully_async_rollouter import (
+        FullyAsyncLLMServerManager,
+    )
+
+    manager = object.__new__(FullyAsyncLLMServerManager)
+    manager.hybrid_replicas, manager.worker_group = {}, object()
+    with (
+        rc.replay(path=recording, engines="off"),
+        pytest.raises(rc.CassetteError, match="can't run with engines='off'"),
+    ):
+        asyncio.run(manager._initialize_llm_servers())
