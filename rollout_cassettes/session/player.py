@@ -205,16 +205,19 @@ class Player(Session):
     def _open(self) -> None:
         if self._on_miss == "record":
             self._tape = Tape(self.path, **self._recording)
-        cassette = Cassette(self.path, device=self._device, strict=True)
+        cassette = Cassette(self.path)
         if not cassette.keys and self._on_miss != "record":
             raise not_found(self.path)
         kind = Loop if self._mode == "repeat" else Playlist
         self._known = cassette.keys
-        self._playlist = kind(cassette.keys, cassette.interaction)
+        self._playlist = kind(cassette.keys, self._interaction)
         listed = self.selection.listed or ()
         missing = [Key(step) for step in listed if step not in cassette]
         if self._engines == "off" and self._mode == "cache" and missing:
             raise not_covered(self.path, missing, [], cassette.steps)
+
+    def _interaction(self, key: Key) -> Interaction:
+        return Interaction(self.path, key, device=self._device, strict=True)
 
     def _close(self) -> None:
         if self._tape is not None:
@@ -359,9 +362,12 @@ class Player(Session):
         logger.info("%s is not in %s: it is generated live", key, self.path)
         self._prepare_live(adapter, call, place)
         if self._tape is not None:
-            submits = call.point.role is Role.SUBMIT
-            record = self._tape.submit if submits else self._tape.take
-            return (yield from record(adapter, call, key))
+            if call.point.role is Role.SUBMIT:
+                return (yield from self._tape.submit(adapter, call, key))
+            result = yield from self._tape.take(adapter, call, key)
+            if key in self._tape.recorded:
+                self._playlist.learn(key)
+            return result
         result = yield True
         with self._lock:
             self._generated.add(key)

@@ -111,6 +111,9 @@ class Playlist:
                 track.put_back(index, interaction)
             raise
 
+    def learn(self, key: Key) -> None:
+        """Take note of what was recorded since; a list that is played once has no use for it."""
+
     def recorded(self, adapter: str, place: Key) -> list[Key]:
         """Return what the cassette holds of an adapter at a place."""
         with self._lock:
@@ -166,6 +169,14 @@ class Loop(Playlist):
         super().__init__(keys, read)
         self._calls = Numbering()
 
+    def learn(self, key: Key) -> None:
+        """Play what was recorded since, too."""
+        place = replace(key, index=0)
+        with self._lock:
+            self._indices[place] = sorted({*self._indices[place], key.index})
+            for track in [track for track in self._tracks if track[1] == place]:
+                del self._tracks[track]
+
     def peek(self, adapter: str, place: Key, marks: Marks) -> Choice:
         """Return what answers a call, without taking it."""
         keys = self._nearest(adapter, place)
@@ -191,7 +202,7 @@ class Loop(Playlist):
 
     def _nearest(self, adapter: str, place: Key) -> list[Key]:
         """Return what an adapter recorded at the nearest step that has something of it."""
-        places = [each for each in self._indices if replace(each, step=place.step) == place]
+        places = [each for each in [*self._indices] if replace(each, step=place.step) == place]
         places.sort(key=lambda each: (each.step > place.step, abs(each.step - place.step)))
         candidates = (self.recorded(adapter, each) for each in places)
         return next((keys for keys in candidates if keys), [])

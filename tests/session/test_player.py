@@ -417,6 +417,15 @@ def test_repeat_goes_through_the_calls_of_a_step_in_turn(engine, tape, replay):
             assert [engine.generate(["?"], step) for _ in range(4)] == [*live, live[0]]
 
 
+def test_repeat_goes_on_with_what_it_had_to_generate(engine, generate, path):
+    """The first step is generated and kept; the others repeat it, in this session already."""
+    with rc.replay(path=path, adapters=generate, mode="repeat", on_miss="record") as session:
+        answers = [engine.generate([f"prompt {step}"], step) for step in (1, 2, 3)]
+    assert answers[0] == answers[1] == answers[2]
+    assert len(engine.calls) == 1
+    assert (session.recorded, session.played) == ([1], [2, 3])
+
+
 def test_repeat_looks_for_what_the_adapter_recorded_itself(engine, path, tape):
     tape(1)
     other = rc.adapters.function(
