@@ -9,14 +9,14 @@ once, with the first training's configuration; a training takes a new trainer.
 from __future__ import annotations
 
 import os
+import time
 from contextlib import ExitStack, contextmanager
 from unittest import mock
 
 import ray
 import transfer_queue as tq
 from verl.experimental.reward_loop import RewardLoopManager
-from verl.trainer.ppo.v1 import AgentLoopManagerTQ
-from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+from verl.trainer.ppo.v1 import AgentLoopManagerTQ, get_trainer_cls
 from verl.workers.rollout.llm_server import LLMServerManager
 
 from rollout_cassettes.demo.config import compose_config
@@ -69,7 +69,8 @@ class RayTraining:
         self._runs += 1
         log = MetricsLog(self._directory / f"ray-{self._runs}.jsonl")
         ray.get([self._engine.reset.remote(), self._engine.fail_requests.remote(fail)])
-        trainer = _Trainer(config)
+        mode = get_trainer_cls(config.trainer.v1.trainer_mode)
+        trainer = type(f"OnRay{mode.__name__}", (LocalSetup, mode), {})(config)
         trainer.local = self._workers
         trainer.replay_buffer.poll_interval = POLL_INTERVAL
         with log.installed(), _emptied_queue():
@@ -104,10 +105,6 @@ class RayTraining:
             queue_left=_queued_keys(),
             trainer=trainer,
         )
-
-
-class _Trainer(LocalSetup, PPOTrainerSync):
-    """verl's synchronous trainer with the policy in this process."""
 
 
 class RayWorkers:
@@ -155,6 +152,12 @@ class RayCheckpoints:
     def sleep_replicas(self):
         """Do nothing: there is no memory to free."""
 
+    def abort_replicas(self, **kwargs):
+        """Do nothing: the engine goes on answering while the actor trains."""
+
+    def resume_generation_replicas(self):
+        """Do nothing: it was never stopped."""
+
 
 @contextmanager
 def _emptied_queue():
@@ -162,8 +165,16 @@ def _emptied_queue():
     try:
         yield
     finally:
+        while _is_running():
+            time.sleep(POLL_INTERVAL)
         for partition, keys in _queued_keys().items():
             tq.kv_clear(keys=keys, partition_id=partition)
+
+
+def _is_running():
+    """Tell whether agent loops are at work, as they are after an asynchronous training."""
+    partitions = (tq.kv_list() or {}).values()
+    return any(tag.get("status") == "running" for tags in partitions for tag in tags.values())
 
 
 def _queued_keys():

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import rollout_cassettes as rc
-from tests.verl.comparison import assert_equal_tensors, untimed
-from tests.verl.overrides import SORTED, VALIDATION
+from tests.verl.comparison import assert_equal_tensors, assert_equal_trainings, untimed
+from tests.verl.overrides import COLOCATE_ASYNC, FILTERED, SEPARATE_ASYNC, SORTED, VALIDATION
 
 pytestmark = [pytest.mark.verl, pytest.mark.ray]
 
@@ -51,6 +51,34 @@ def test_a_replay_asks_no_actor(train_on_ray, tmp_path):
     assert again.requests == (0, 0)
     assert again.digests == live.digests
     assert again.queue_left == {}
+
+
+@pytest.mark.parametrize(
+    "mode",
+    [COLOCATE_ASYNC, SEPARATE_ASYNC, FILTERED, (*SEPARATE_ASYNC, *FILTERED)],
+    ids=["colocate", "separate", "filtered", "separate-filtered"],
+)
+def test_a_replay_in_every_mode_is_equal_to_the_bit(train_on_ray, tmp_path, mode):
+    """Warm-up batches, refills and several samples a step, through actors and TransferQueue's own."""
+    with rc.record(path=tmp_path / "cassette"):
+        live = train_on_ray(overrides=mode)
+    with rc.replay(path=tmp_path / "cassette", on_unplayed="error"):
+        again = train_on_ray(overrides=mode)
+    assert live.requests.training > 0
+    assert again.requests == (0, 0)
+    assert_equal_trainings(live, again)
+
+
+def test_validation_is_replayed_from_actors_too(train_on_ray, tmp_path):
+    """Both phases, and no request at all."""
+    phases = ("train", "val")
+    with rc.record(path=tmp_path / "cassette", phases=phases):
+        live = train_on_ray(overrides=VALIDATION)
+    with rc.replay(path=tmp_path / "cassette", phases=phases):
+        again = train_on_ray(overrides=VALIDATION)
+    assert live.requests == (24, 12)
+    assert again.requests == (0, 0)
+    assert_equal_trainings(live, again)
 
 
 def test_the_local_and_the_ray_training_share_a_process(train, train_on_ray):
