@@ -6,7 +6,7 @@ import hashlib
 import mmap
 import os
 from contextlib import suppress
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO
 
 import zstandard
 
@@ -118,6 +118,7 @@ def _check_size(file: BinaryIO, path: Path, entry: TensorsFile) -> None:
     if entry.compression is None and entry.raw_size != size:
         raise damaged(path, f"it has {size} bytes, its manifest says {entry.raw_size}")
     try:
+        refuse_more_than_memory(entry.size)
         refuse_more_than_memory(entry.raw_size)
     except ValueError as error:
         raise damaged(path, str(error)) from error
@@ -134,18 +135,19 @@ def _map(file: BinaryIO) -> mmap.mmap:
 
 
 def _decompress(file: BinaryIO, path: Path, entry: TensorsFile) -> mmap.mmap:
-    source = _HashingReader(file)
-    buffer = _memory(entry.raw_size)
+    """Decompress a file, once its hash was found to be right.
+
+    zstd is given the whole file, and room for all that is in it: it then fills that room in one
+    pass. Piece by piece, it would fill a window of its own first and copy from there.
+    """
+    data = file.read(entry.size)
+    _check_digest(hashlib.sha256(data).hexdigest(), path, entry)
+    memory = _memory(entry.raw_size)
     decompressor = zstandard.ZstdDecompressor(max_window_size=1 << WINDOW_LOG)
-    with decompressor.stream_reader(cast("BinaryIO", source), read_size=_CHUNK) as stream:
-        filled, view = 0, memoryview(buffer)
-        while filled < len(buffer) and (count := stream.readinto(view[filled:])):
-            filled += count
-        if filled < len(buffer) or stream.read(1):
+    with decompressor.stream_reader(data) as stream:
+        if stream.readinto(memory) != len(memory) or stream.read(1):
             raise damaged(path, f"it does not decompress to {entry.raw_size} bytes")
-    source.read(-1)
-    _check_digest(source.digest.hexdigest(), path, entry)
-    return buffer
+    return memory
 
 
 def _memory(size: int) -> mmap.mmap:
@@ -158,16 +160,3 @@ def _memory(size: int) -> mmap.mmap:
         with suppress(OSError):  # a kernel without them
             memory.madvise(mmap.MADV_HUGEPAGE)
     return memory
-
-
-class _HashingReader:
-    """A file that hashes what is read from it."""
-
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
-        self.digest = hashlib.sha256()
-
-    def read(self, size: int) -> bytes:
-        data = self._file.read(size)
-        self.digest.update(data)
-        return data

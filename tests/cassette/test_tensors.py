@@ -125,8 +125,38 @@ def test_an_altered_byte_of_a_compressed_file_is_noticed_wherever_it_is(packed):
         broken[place] ^= 1
         packed.alter(bytes(broken))
         for check in (tensors.read, tensors.verify):
-            with pytest.raises(CassetteCorruptError):
+            with pytest.raises(CassetteCorruptError, match="SHA-256 differs"):
                 check(packed.path, packed.entry)
+
+
+def test_an_altered_file_is_not_given_to_zstd(packed, monkeypatch):
+    """Its decompressor is code in C, and sees only what the manifest vouches for."""
+    packed.alter(packed.data[:-1] + bytes([packed.data[-1] ^ 1]))
+    monkeypatch.setattr(tensors.zstandard, "ZstdDecompressor", pytest.fail)
+    with pytest.raises(CassetteCorruptError, match="SHA-256 differs"):
+        tensors.read(packed.path, packed.entry)
+
+
+def test_decompressing_takes_no_memory_beside_the_tensors(tmp_path, monkeypatch):
+    """No window that zstd fills first, which took half of the time."""
+    monkeypatch.setitem(BATCH, "response/large", torch.arange(2**20))
+    big = Stored(tmp_path, "zstd")
+    made, make = [], zstandard.ZstdDecompressor
+    monkeypatch.setattr(
+        tensors.zstandard,
+        "ZstdDecompressor",
+        lambda **options: made.append(make(**options)) or made[-1],
+    )
+    assert len(tensors.read(big.path, big.entry)) == len(BATCH)
+    assert [decompressor.memory_size() < 2**20 for decompressor in made] == [True]
+
+
+def test_what_does_not_say_its_size_is_decompressed_too(packed):
+    """By streaming, through a window: other writers may write such files."""
+    raw = zstandard.decompress(packed.data)
+    stream = zstandard.ZstdCompressor().compressobj()
+    packed.alter(stream.compress(raw) + stream.flush(), trusted=True)
+    assert values(tensors.read(packed.path, packed.entry)) == EXPECTED
 
 
 def test_an_altered_byte_of_a_plain_file_is_noticed_when_it_is_verified(unpacked):
@@ -171,6 +201,14 @@ def test_a_claim_of_more_memory_than_there_is_is_refused(packed, size):
     for check in (tensors.read, tensors.verify):
         with pytest.raises(CassetteCorruptError, match="this machine has"):
             check(packed.path, packed.entry)
+
+
+def test_a_file_of_more_bytes_than_there_is_memory_is_refused(packed, monkeypatch):
+    """It is read whole; a sparse file may claim any size, and take no space on the disk."""
+    packed.entry = replace(packed.entry, raw_size=10)
+    monkeypatch.setattr(memory.os, "sysconf", lambda name: 10)
+    with pytest.raises(CassetteCorruptError, match="this machine has 100"):
+        tensors.read(packed.path, packed.entry)
 
 
 def test_memory_may_be_all_that_the_machine_has(monkeypatch):

@@ -107,6 +107,37 @@ def test_an_odd_container_comes_back_the_same(make):
     assert_same(container, round_trip(container))
 
 
+@pytest.mark.parametrize("name", [None, "x"])
+def test_a_stack_of_non_tensors_is_as_its_constructor_makes_it(name):
+    """Attribute by attribute, though it is not its constructor that makes it."""
+    stack = NonTensorStack("a", {"b": [1]}, None, stack_dim_name=name)
+    again = round_trip(stack)
+    assert {**vars(stack), "tensordicts": 0} == {**vars(again), "tensordicts": 0}
+    for left, right in zip(stack.tensordicts, again.tensordicts, strict=True):
+        assert vars(left) | {"_tensordict": 0} == vars(right) | {"_tensordict": 0}
+        assert vars(left._tensordict) == vars(right._tensordict)
+
+
+def test_the_items_of_a_stack_of_non_tensors_are_each_their_own():
+    """Changing one changes no other, nor the stack that is read next."""
+    stack = NonTensorStack("a", "b")
+    again = round_trip(stack)
+    again.tensordicts[0].batch_size = [2]
+    again.tensordicts[0].lock_()
+    assert_same(stack.tensordicts[1], again.tensordicts[1])
+    assert_same(stack, round_trip(stack))
+
+
+def test_a_stack_of_non_tensors_can_be_worked_with():
+    """As one that was never recorded: indexed, joined, and a column of a batch."""
+    again = round_trip(NonTensorStack("a", "b", "c"))
+    assert again[1:].tolist() == ["b", "c"]
+    assert torch.cat([again, again[:1]]).tolist() == ["a", "b", "c", "a"]
+    batch = TensorDict({"x": torch.arange(3), "text": again}, [3])
+    assert batch[torch.tensor([2, 0])]["text"] == ["c", "a"]
+    assert torch.stack([batch, batch]).batch_size == (2, 3)
+
+
 def test_a_batch_comes_back_unlocked_by_one_call_if_one_call_locked_it():
     batch = TensorDict({"a": LazyStackedTensorDict(row(b=1), row(b=2)), "c": ["x", "y"]}, [2])
     again = round_trip(batch.lock_())

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 AS_PLAIN = "Read it with numpy=True: as plain containers."
 """What helps where only a type is missing."""
 
-_AS_THEY_ARE = (type(None), bool, int, float, str, bytes)
+_AS_THEY_ARE = frozenset([type(None), bool, int, float, str, bytes])
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,11 +96,14 @@ class Joiner:
         if cls in _AS_THEY_ARE:
             return node
         if cls is list:
-            return [self.value(item) for item in node]
+            return [item if type(item) in _AS_THEY_ARE else self.value(item) for item in node]
         if cls is not dict:
             raise ValueError(f"a {type_name(cls)} is no part of a skeleton")
         if KIND not in node:
-            return {key: self.value(item) for key, item in node.items()}
+            return {
+                key: item if type(item) in _AS_THEY_ARE else self.value(item)
+                for key, item in node.items()
+            }
         if node[KIND] == "omitted":
             return self._omitted(node)
         return self._codec_for(node[KIND]).join(node, self)

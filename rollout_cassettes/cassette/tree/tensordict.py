@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from typing import Any
 
+import torch
 from tensordict import (
     LazyStackedTensorDict,
     MemoryMappedTensor,
@@ -115,22 +115,24 @@ def _is_bare(item: Any, into: Splitter) -> bool:
 def _join_data_stack(node: dict[str, Any], joiner: Joiner) -> NonTensorStack:
     if "data" not in node:
         return _stacked(NonTensorStack, node, joiner)
-    items = _bare_items(joiner.value(node["data"]))
-    return NonTensorStack(*items, stack_dim_name=node.get("stack_dim_name"))
+    return _bare_stack(joiner.value(node["data"]), node.get("stack_dim_name"))
 
 
-def _bare_items(values: Iterable[Any]) -> Iterator[NonTensorData]:
-    """Make a NonTensorData for each value as unpickling does: in a tenth of the constructor's time.
+def _bare_stack(values: list[Any], name: str | None) -> NonTensorStack:
+    """Make a one-dimensional stack by filling one in: in an eighth of its constructor's time.
 
-    A stack has one for each trajectory and column, so that this is most of what reading one takes.
+    It has an item for each trajectory, so that making these is most of what reading it takes.
     """
-    attributes = NonTensorData(None).__getstate__()["non_tensordict"]
-    empty = TensorDict({}, [])
+    stack = NonTensorStack(None, stack_dim_name=name)
+    bare = vars(stack.tensordicts[0])
+    items = []
     for value in values:
         item = NonTensorData.__new__(NonTensorData)
-        state = {"tensordict": empty.empty(), "non_tensordict": {**attributes, "data": value}}
-        item.__setstate__(state)
-        yield item
+        data = {**bare["_non_tensordict"], "data": value}
+        vars(item).update(bare, _tensordict=bare["_tensordict"].empty(), _non_tensordict=data)
+        items.append(item)
+    vars(stack).update(tensordicts=items, _batch_size=torch.Size([len(items)]))
+    return stack
 
 
 add(Codec("tensordict.TensorDict", _split_tensordict, _join_tensordict), TensorDict)
