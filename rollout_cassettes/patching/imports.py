@@ -57,6 +57,22 @@ class ImportWatcher(MetaPathFinder):
             then(module)
 
 
+_once = ImportWatcher()
+
+
+def once_imported(module: str, then: Then) -> None:
+    """Call ``then(module)`` once: after its import, before its importer goes on; now if it was."""
+    if module in sys.modules:
+        then(sys.modules[module])
+        return
+
+    def tell(imported: ModuleType) -> None:
+        then(imported)
+        _once.forget(module, tell)  # not before: an import that fails here may be tried again
+
+    _once.watch(module, tell)
+
+
 class _TellingLoader:
     """A loader that tells when it has executed its module; in all else, the loader it stands for."""
 

@@ -36,10 +36,18 @@ class Patch:
     """
 
     def __init__(self, point: EntryPoint) -> None:
+        self._point = point
         self._module = point.module
         self._wanted: list[EntryPoint] = []
         self._attributes: list[Attribute] = []
         self._watched: list[type[Any]] = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel without what is patched here: Ray sends actor classes with all that they inherit.
+
+        Ray 2.60's ``ActorClass`` holds every method, the hook for later subclasses among them.
+        """
+        return Patch, (self._point,)
 
     def is_on(self) -> bool:
         """Tell whether the target is wrapped; it isn't before its module is imported."""
@@ -106,9 +114,11 @@ class Patch:
         self._watched.append(owner)
 
     def _wrap_override(self, cls: type[Any]) -> None:
-        name = self._wanted[0].qualname.rpartition(".")[2]
         with lock:
-            if self._wanted and name in vars(cls):
+            if not self._wanted:
+                return
+            name = self._wanted[0].qualname.rpartition(".")[2]
+            if name in vars(cls):
                 self._wrap(cls, name)
 
 
