@@ -139,7 +139,7 @@ class Configuration:
                 fixes=["Say mode, path and steps, such as mode=replay path=cassettes/run."],
             )
         mode = given.get("mode")
-        if mode not in MODES:
+        if not isinstance(mode, str) or mode not in MODES:
             raise CassetteError(
                 f"{origin} needs a mode: {', '.join(MODES)}; got {mode!r}.",
                 fixes=[*_close(mode, MODES), "Or leave all of it out, and nothing is recorded."],

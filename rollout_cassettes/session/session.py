@@ -43,7 +43,7 @@ class Session(ABC):
         path: The cassette's directory.
         selection: The steps that it covers.
         was_asked: Whether a call of a step that it covers came.
-        refusal: The last error that a call was refused with, which its caller may have swallowed.
+        refusal: The first error that a call was refused with, which its caller may have swallowed.
     """
 
     def __init__(
@@ -236,7 +236,7 @@ class Session(ABC):
         try:
             return (yield from self._handle(call))
         except CassetteError as error:
-            self.refusal = error
+            self.refusal = self.refusal or error
             raise
 
     def _handle(self, call: Call) -> Answer:
