@@ -382,6 +382,40 @@ def test_verl_loads_it_wherever_verl_is_imported():
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+ORDERS = {
+    "verl loads it": "",
+    "after the trainers": """
+import os
+os.environ["VERL_USE_EXTERNAL_PLUGINS"] = "none"
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+from verl.experimental.fully_async_policy.fully_async_rollouter import FullyAsyncRollouter
+assert not hasattr(PPOTrainerSync.fit, "__wrapped__")
+import rollout_cassettes.verl_plugin
+""",
+}
+
+
+@pytest.mark.parametrize("first", ORDERS.values(), ids=ORDERS)
+def test_every_fit_is_wrapped_whatever_is_imported_first(first):
+    """Those of Ray's actor classes too, which hold copies of their methods."""
+    script = """
+from verl.experimental.fully_async_policy.fully_async_rollouter import FullyAsyncRollouter
+from verl.experimental.one_step_off_policy.ray_trainer import OneStepOffRayTrainer
+from verl.experimental.separation.ray_trainer import SeparateRayPPOTrainer
+from verl.trainer.ppo.ray_trainer import RayPPOTrainer
+from verl.trainer.ppo.v1.trainer_sync import PPOTrainerSync
+
+rollouter = FullyAsyncRollouter.__ray_metadata__.modified_class
+for cls in (PPOTrainerSync, RayPPOTrainer, SeparateRayPPOTrainer, OneStepOffRayTrainer, rollouter):
+    function, files = cls.fit, []
+    while function is not None:
+        files.append(function.__code__.co_filename)
+        function = getattr(function, "__wrapped__", None)
+    assert any(file.endswith("patching/wrapper.py") for file in files), (cls, files)
+"""
+    subprocess.run([sys.executable, "-c", first + script], check=True)
+
+
 @pytest.mark.parametrize("variable", ["", "{}"])
 def test_a_verl_without_the_function_is_left_alone_unless_asked_to_record(
     plugin, variable, monkeypatch, caplog
