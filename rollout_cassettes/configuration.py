@@ -11,7 +11,7 @@ import difflib
 import inspect
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,6 +44,7 @@ _RENAMED = {"mode": "replay_mode"}
 _CHECKS: dict[str, Callable[[Any], object]] = {
     "path": options.cassette_path,
     "steps": Steps.parse,
+    "phases": options.phases,
     "metadata": options.metadata,
 }
 
@@ -58,6 +59,7 @@ class Option:
         words: The words it takes; none where it takes other values.
         takes_none: Whether None is one of its values, and not only its default.
         is_switch: Whether it is True or False.
+        is_list: Whether it takes a list of words.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Option:
     words: tuple[str, ...] = ()
     takes_none: bool = False
     is_switch: bool = False
+    is_list: bool = False
 
     @classmethod
     def of(cls, parameter: inspect.Parameter, hint: Any) -> Option:
@@ -77,6 +80,7 @@ class Option:
             words=words,
             takes_none=type(None) in parts and parameter.default is not None,
             is_switch=hint is bool,
+            is_list=Iterable[str] in parts,
         )
 
     def check(self, value: Any) -> None:

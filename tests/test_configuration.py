@@ -46,6 +46,7 @@ def test_words_come_from_the_signature():
     assert options_of("record")["compression"].takes_none
     assert not options_of("replay")["on_miss"].takes_none
     assert options_of("replay")["restore_rng"].is_switch
+    assert options_of("replay")["phases"].is_list
 
 
 def test_an_unknown_option_is_refused_with_those_that_are_known():
@@ -90,6 +91,7 @@ def test_what_is_no_mapping_is_refused(given):
         ({"mode": "record", "path": ""}, "path is empty"),
         ({"mode": "record", "compression": "gzip"}, "compression is one of 'zstd'"),
         ({"mode": "record", "metadata": "abc"}, "metadata is a mapping"),
+        ({"mode": "record", "phases": ["train", 3]}, "phases takes words"),
         ({"mode": "use", "record_mode": "twice"}, "record_mode is one of"),
     ],
 )
@@ -103,7 +105,12 @@ def test_a_wrong_value_is_refused_before_a_session_is_made(values, message):
     "values",
     [
         {"mode": "record"},
-        {"mode": "record", "compression": None, "steps": None, "metadata": {"git": "abc", "n": [1]}},
+        {
+            "mode": "record",
+            "compression": None,
+            "steps": None,
+            "metadata": {"git": "abc", "n": [1]},
+        },
         {"mode": "replay", "steps": [1, 2, 3], "replay_mode": "repeat", "restore_rng": False},
         {"mode": "use", "steps": "1-3,8", "record_mode": "new_steps", "device": "cpu"},
     ],
@@ -147,7 +154,7 @@ def test_a_relative_path_counts_from_a_directory(tmp_path, monkeypatch):
 # ---- the session
 
 
-@rc.adapters.function(name="configured", request_of=lambda prompts: list(prompts))
+@rc.adapters.function(name="configured", request_of=list)
 def generate(prompts):
     return [f"an answer to {prompt}" for prompt in prompts]
 

@@ -48,8 +48,12 @@ def test_the_command_gets_the_options_with_an_absolute_path(tmp_path, monkeypatc
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        (["--mode", "repeat", "--on-miss", "record"], {"replay_mode": "repeat", "on_miss": "record"}),
+        (
+            ["--mode", "repeat", "--on-miss", "record"],
+            {"replay_mode": "repeat", "on_miss": "record"},
+        ),
         (["--no-restore-rng", "--device", "cpu"], {"restore_rng": False, "device": "cpu"}),
+        (["--phases", "train,val"], {"phases": ["train", "val"]}),
     ],
 )
 def test_a_replay_has_the_options_of_replay(options, expected):
@@ -126,7 +130,9 @@ def test_a_command_that_can_not_be_run_has_the_status_that_shells_give(command, 
     assert told in done.stderr
 
 
-@pytest.mark.parametrize("allowed", ["none", "others", "others, rollout_cassettes", "auto", " AUTO"])
+@pytest.mark.parametrize(
+    "allowed", ["none", "others", "others, rollout_cassettes", "auto", " AUTO"]
+)
 def test_it_refuses_to_run_where_verl_would_not_load_the_plugin(allowed):
     """The training would go on, and nothing would be recorded."""
     done = run("--record", "x", "--", "echo", "ran", VERL_USE_EXTERNAL_PLUGINS=allowed)

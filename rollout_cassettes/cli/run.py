@@ -38,6 +38,7 @@ _HELP = {
     "replay": "Replay from this directory.",
     "use": "Replay from this directory, once it is recorded; see --record-mode.",
     "steps": "The steps, such as 1-5,8; all by default.",
+    "phases": "The phases, such as train,val; training rollouts alone by default.",
     "metadata": "Put into every manifest; may be given several times.",
 }
 
@@ -99,6 +100,8 @@ def _plain(name: str, value: Any) -> Any:
         if not all(equals for _, equals, _ in pairs):
             raise typer.BadParameter("--metadata is written NAME=VALUE")
         return {key: text for key, _, text in pairs}
+    if _options()[name].is_list:
+        return value.split(",")
     if isinstance(value, enum.Enum):
         return None if value.value == "none" and _options()[name].takes_none else value.value
     return value

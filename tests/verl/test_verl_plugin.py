@@ -43,7 +43,11 @@ def path(tmp_path):
 
 def keys(path, mode, *more):
     """Give Hydra overrides, as a user types them."""
-    return (f"+cassettes.mode={mode}", f"+cassettes.path={path}", *(f"+cassettes.{m}" for m in more))
+    return (
+        f"+cassettes.mode={mode}",
+        f"+cassettes.path={path}",
+        *(f"+cassettes.{m}" for m in more),
+    )
 
 
 def in_environment(monkeypatch, **given):
