@@ -38,17 +38,16 @@ class Ended(NamedTuple):
     metrics: dict[int, dict[str, float]]
 
 
-def main_ppo(assets, steps, *overrides):
-    """Return the command."""
+def overrides(assets, steps):
+    """List the Hydra overrides of a training that this machine can run."""
     from rollout_cassettes.demo.config import cpu_overrides
     from tests.verl.overrides import NO_VALIDATION
 
-    overrides = [*cpu_overrides(assets, steps), *NO_VALIDATION, *CLUSTER, *overrides]
-    return [sys.executable, "-m", "verl.trainer.main_ppo", *overrides]
+    return [*cpu_overrides(assets, steps), *NO_VALIDATION, *CLUSTER]
 
 
 def run(command, directory, caches):
-    """Run a command in a directory.
+    """Run a shell's command in a directory, with the programs of this environment.
 
     Args:
         command: The command.
@@ -59,14 +58,14 @@ def run(command, directory, caches):
 
     log = directory / "metrics.jsonl"
     log.unlink(missing_ok=True)
-    python_path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     done = subprocess.run(
-        command,
+        ["bash", "-c", command],
         cwd=directory,
         env={
             **os.environ,
             **environment(caches),
-            "PYTHONPATH": python_path,
+            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+            "PYTHONPATH": str(ROOT),
             "VERL_FILE_LOGGER_PATH": str(log),
         },
         stdout=subprocess.PIPE,
