@@ -1,9 +1,10 @@
 """verl's plugin: opens a session around `fit`, in the process in which the trainer runs.
 
 verl loads it in every process that imports verl, through the packaging entry point of the group
-``verl.plugins``. It imports nothing of verl's. It wraps three functions, each right after verl has
-imported it: the two trainers' ``fit``, overrides included, and the function that makes the runtime
-environment of Ray, in the process that starts the training.
+``verl.plugins``. It imports nothing of verl's. It wraps five functions, each right after verl has
+imported it: ``fit`` of the two trainers, overrides included; what prepares them, where the engine is
+not to be started; and the function that makes the runtime environment of Ray, in the process that
+starts the training.
 
 ``FullyAsyncRollouter`` and other trainers that are Ray actors travel to their process by value, with
 the methods that they had when they were decorated. Their ``fit`` is wrapped before that, as soon as
@@ -18,11 +19,12 @@ from __future__ import annotations
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from types import ModuleType
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from rollout_cassettes import patching
 from rollout_cassettes.configuration import RUN_VARIABLE, Configuration
@@ -36,79 +38,102 @@ NAME = "verl_plugin"
 
 HYDRA_KEY = "cassettes"
 
-_FIT_V1 = EntryPoint(
-    adapter=NAME,
-    module="verl.trainer.ppo.v1.trainer_base",
-    qualname="PPOTrainer.fit",
-    framework="verl",
-    overrides=True,
-)
-_FIT_V0 = EntryPoint(
-    adapter=NAME,
-    module="verl.trainer.ppo.ray_trainer",
-    qualname="RayPPOTrainer.fit",
-    framework="verl",
-    overrides=True,
-)
-_LAUNCH = EntryPoint(
-    adapter=NAME,
-    module="verl.trainer.constants_ppo",
-    qualname="get_ppo_ray_runtime_env",
-    framework="verl",
-)
-
 _CONSUMERS = "verl.experimental.fully_async_policy.fully_async_trainer"
 """Holds a trainer that gets its rollouts from another process, the one to have the session."""
 
 
 class _Plugin:
-    """Answers the calls of one entry point, for as long as the process lives.
+    """Answers the calls of some functions of verl's, for as long as the process lives."""
 
-    Args:
-        point: The entry point.
-        answer: What it does about a call.
-    """
+    def __init__(self) -> None:
+        self._answers: dict[str, Callable[[Call], Answer]] = {}
 
-    def __init__(self, point: EntryPoint, answer: Callable[[Call], Answer]) -> None:
-        self._point = point
-        self._answer = answer
+    def install(self, target: str, answer: Callable[[Call], Answer]) -> None:
+        """Wrap a function, overrides included, now or when verl imports it.
 
-    def install(self) -> None:
-        """Wrap the function, now or when verl imports it."""
-        patching.once_imported(self._point.module, self._wrap)
+        Args:
+            target: The function.
+            answer: What is done about a call of it.
+        """
+        self._answers[target] = answer
+        point = EntryPoint.to(NAME, target, framework="verl", overrides=True)
+        patching.once_imported(point.module, lambda _: self._wrap(point))
 
-    def _wrap(self, _: ModuleType) -> None:
+    def _wrap(self, point: EntryPoint) -> None:
         try:
-            patching.activate(self, [self._point])
+            self.come_first([point])
         except EntryPointNotFoundError as error:
             if os.environ.get(RUN_VARIABLE):
                 raise
             # This verl may be used for something else: it is to work as without us.
             logger.warning("no training of this verl can be recorded by configuration: %s", error)
 
+    def come_first(self, points: Sequence[EntryPoint] = ()) -> None:
+        """Be asked before the sessions that are open, about calls of further functions too."""
+        patching.activate(self, points)  # raises before anything has changed
+        patching.deactivate(self, ())
+        patching.activate(self, ())
+
     def handle(self, call: Call) -> Answer:
-        """Answer a call of the entry point, and pass all others on."""
-        if call.point.target != self._point.target:
+        """Answer a call of one of the functions, and pass all others on."""
+        answer = self._answers.get(call.point.target)
+        if answer is None:
             return (yield False)
-        return (yield from self._answer(call))
+        return (yield from answer(call))
 
     def pass_over(self, call: Call) -> None:
         """Take no note."""
 
 
-def _fit(call: Call) -> Answer:
-    """Open the session that is configured, for as long as the training takes."""
+_plugin = _Plugin()
+
+_early: WeakKeyDictionary[Any, tuple[ExitStack, Session]] = WeakKeyDictionary()
+"""The sessions that were opened before their trainer's `fit`."""
+
+
+def _init(call: Call) -> Answer:
+    """Open the session before the engine would be started, if it is to stay out."""
     trainer = call.args[0]
-    consumes = any(cls.__module__ == _CONSUMERS for cls in type(trainer).__mro__)
-    configured = None if consumes else _configured(trainer.config)
+    configured = _configured_for(trainer)
+    if configured is None or configured.values.get("engines", "live") == "live":
+        return (yield False)
+    with ExitStack() as stack:
+        session = stack.enter_context(_opened(configured))
+        result = yield False
+        block = stack.pop_all()
+    _early[trainer] = block, session
+    weakref.finalize(trainer, block.close)  # it may never come to its fit
+    _plugin.come_first()  # at fit: to close the session, also where it refuses that call
+    return result
+
+
+def _fit(call: Call) -> Answer:
+    """Let the session that is configured be open for as long as the training takes."""
+    trainer = call.args[0]
+    if trainer in _early:
+        block, session = _early.pop(trainer)
+        with block:
+            return _unless_refused(session, (yield False))
+    configured = _configured_for(trainer)
     if configured is None:
         return (yield False)
+    with _opened(configured) as session:
+        # It came too late to be asked about the call that it was opened for.
+        return _unless_refused(session, (yield from session.handle(call)))
+
+
+def _unless_refused(session: Session, result: Any) -> Any:
+    """Return what `fit` returned, unless it swallowed an error, as verl's rollouter does."""
+    if session.refusal is not None:
+        raise session.refusal
+    return result
+
+
+@contextmanager
+def _opened(configured: Configuration) -> Iterator[Session]:
     with _heard(), _located(configured).session() as session:
         logger.info("%s, as %s says", _plan(session), configured.origin)
-        result = yield False
-        if session.refusal is not None:  # verl's asynchronous rollouter ends quietly on errors
-            raise session.refusal
-        return result
+        yield session
 
 
 def _launch(call: Call) -> Answer:
@@ -130,6 +155,13 @@ def _launch(call: Call) -> Answer:
 
         OmegaConf.update(config, f"{HYDRA_KEY}.path", str(located.path), force_add=True)
     return runtime_env
+
+
+def _configured_for(trainer: Any) -> Configuration | None:
+    """Return what a trainer is to record or replay; None for nothing."""
+    if any(cls.__module__ == _CONSUMERS for cls in type(trainer).__mro__):
+        return None
+    return _configured(trainer.config)
 
 
 def _configured(config: Any) -> Configuration | None:
@@ -204,5 +236,11 @@ def _heard() -> Iterator[None]:
         logger.setLevel(chosen)
 
 
-for _point, _answer in ((_FIT_V1, _fit), (_FIT_V0, _fit), (_LAUNCH, _launch)):
-    _Plugin(_point, _answer).install()
+for _target, _answer in {
+    "verl.trainer.ppo.v1.trainer_base:PPOTrainer.init": _init,
+    "verl.trainer.ppo.v1.trainer_base:PPOTrainer.fit": _fit,
+    "verl.trainer.ppo.ray_trainer:RayPPOTrainer.init_workers": _init,
+    "verl.trainer.ppo.ray_trainer:RayPPOTrainer.fit": _fit,
+    "verl.trainer.constants_ppo:get_ppo_ray_runtime_env": _launch,
+}.items():
+    _plugin.install(_target, _answer)

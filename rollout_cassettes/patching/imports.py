@@ -57,7 +57,8 @@ class ImportWatcher(MetaPathFinder):
             then(module)
 
 
-_once = ImportWatcher()
+watcher = ImportWatcher()
+"""The only one: two that watch a module would ask each other for it, for ever."""
 
 
 def once_imported(module: str, then: Then) -> None:
@@ -68,9 +69,9 @@ def once_imported(module: str, then: Then) -> None:
 
     def tell(imported: ModuleType) -> None:
         then(imported)
-        _once.forget(module, tell)  # not before: an import that fails here may be tried again
+        watcher.forget(module, tell)  # not before: an import that fails here may be tried again
 
-    _once.watch(module, tell)
+    watcher.watch(module, tell)
 
 
 class _TellingLoader:

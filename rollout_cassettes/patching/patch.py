@@ -16,13 +16,11 @@ from rollout_cassettes.patching import subclasses
 from rollout_cassettes.patching.attribute import Attribute
 from rollout_cassettes.patching.call import EntryPoint, Role
 from rollout_cassettes.patching.facade import around, inner_of
-from rollout_cassettes.patching.imports import ImportWatcher
+from rollout_cassettes.patching.imports import watcher
 from rollout_cassettes.patching.wrapper import wrap
 
 lock = threading.RLock()
 """Held while patches come and go."""
-
-_watcher = ImportWatcher()
 
 
 class Patch:
@@ -61,7 +59,7 @@ class Patch:
         """
         self._wanted.append(point)
         if len(self._wanted) == 1:
-            _watcher.watch(self._module, self._after_import)
+            watcher.watch(self._module, self._after_import)
         module = sys.modules.get(self._module)
         if module is not None:
             self._apply(module)
@@ -71,7 +69,7 @@ class Patch:
         self._wanted.remove(point)
         if self._wanted:
             return False
-        _watcher.forget(self._module, self._after_import)
+        watcher.forget(self._module, self._after_import)
         while self._watched:
             subclasses.forget(self._watched.pop(), self._wrap_override)
         while self._attributes:

@@ -206,3 +206,14 @@ def test_an_import_that_is_refused_is_refused_again(write_module):
             importlib.import_module(name)
     importlib.import_module(name)
     assert refusals == []
+
+
+def test_a_session_may_watch_the_same_module(write_module, recording):
+    """Both are told, and the module is found."""
+    name = write_module(SOURCE)
+    told = []
+    patching.once_imported(name, told.append)
+    with recording(f"{name}:generate") as session:
+        importlib.import_module(name).generate()
+    assert session.recorded == [1]
+    assert told == [sys.modules[name]]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import pickle
 import subprocess
@@ -20,7 +21,9 @@ pytestmark = pytest.mark.verl
 
 #: What the plugin wraps, and nothing else.
 TARGETS = {
+    "verl.trainer.ppo.v1.trainer_base:PPOTrainer.init",
     "verl.trainer.ppo.v1.trainer_base:PPOTrainer.fit",
+    "verl.trainer.ppo.ray_trainer:RayPPOTrainer.init_workers",
     "verl.trainer.ppo.ray_trainer:RayPPOTrainer.fit",
     "verl.trainer.constants_ppo:get_ppo_ray_runtime_env",
 }
@@ -301,6 +304,66 @@ def test_the_fully_async_rollouter_has_a_session_and_its_trainer_has_none(config
         assert (f"recording all steps to {path}" in caplog.text) is has_session
 
 
+# ---- without an engine
+
+
+@pytest.fixture
+def engineless(config, path):
+    """Make a trainer of so many steps, whose replay has no engine."""
+    from verl.checkpoint_engine.base import CheckpointEngineManager
+    from verl.trainer.ppo.ray_trainer import RayPPOTrainer
+
+    class Trainer(RayPPOTrainer):
+        def __init__(self, steps):
+            self.config, self.global_steps, self.total_training_steps = config, 0, steps
+
+        def init_workers(self):
+            # A manager without anything: to send weights would be an AttributeError.
+            self.sent = object.__new__(CheckpointEngineManager).update_weights(0)
+
+        def fit(self):
+            return rollout("a")
+
+    with rc.record(path=path):
+        rollout("a")
+    config.cassettes = {"mode": "replay", "path": str(path), "engines": "off"}
+    config.trainer = {"val_before_train": False, "test_freq": -1}
+    return Trainer
+
+
+def test_an_engine_that_is_off_is_off_before_fit(engineless, caplog):
+    """It would be started when the workers are; one session lasts from there to the end of fit."""
+    before = wrapper._handlers
+    trainer = engineless(0)
+    trainer.init_workers()
+    assert trainer.sent == {}
+    assert trainer.fit() == ["a", "an answer"]
+    assert caplog.text.count("replaying all steps") == 1
+    assert "1 step replayed, 0 generated live" in caplog.text
+    assert set(wrapper._handlers) == set(before)
+
+
+def test_a_run_without_an_engine_that_is_not_recorded_is_refused_at_fit(engineless):
+    """And leaves no session behind."""
+    before = wrapper._handlers
+    trainer = engineless(3)
+    trainer.init_workers()
+    with pytest.raises(rc.StepNotRecordedError, match="engines='off'"):
+        trainer.fit()
+    assert set(wrapper._handlers) == set(before)
+
+
+def test_a_session_goes_with_a_trainer_that_never_comes_to_its_fit(engineless):
+    """As after an error in between, which someone has caught."""
+    before = wrapper._handlers
+    trainer = engineless(0)
+    trainer.init_workers()
+    assert set(wrapper._handlers) > set(before)
+    del trainer
+    gc.collect()
+    assert set(wrapper._handlers) == set(before)
+
+
 # ---- where the training is started
 
 
@@ -426,13 +489,12 @@ def test_a_verl_without_the_function_is_left_alone_unless_asked_to_record(
 ):
     """A warning, since Hydra keys would do nothing; an error where the environment has options."""
     monkeypatch.setenv(RUN_VARIABLE, variable)
-    point = patching.EntryPoint("verl_plugin", __name__, "NoTrainer.fit", "verl")
-    missing = plugin._Plugin(point, plugin._fit)
+    missing = plugin._Plugin()
     if variable:
         with pytest.raises(rc.EntryPointNotFoundError):
-            missing.install()
+            missing.install(f"{__name__}:NoTrainer.fit", plugin._fit)
     else:
-        missing.install()
+        missing.install(f"{__name__}:NoTrainer.fit", plugin._fit)
         assert "no training of this verl can be recorded by configuration" in caplog.text
 
 
