@@ -22,10 +22,12 @@ def runs(assets, tmp_path_factory):
     from tests.verl.main_ppo import overrides, run
 
     directory, caches = tmp_path_factory.mktemp("main_ppo"), tmp_path_factory.mktemp("caches")
-    keys = shlex.join(overrides(assets, steps=3))
     live, again = (
-        run(PAGE.named(name).text.replace("KEY=VALUE ...", keys), directory, caches)
-        for name in ("command line", "hydra keys")
+        run(PAGE.named(name).text.replace("KEY=VALUE ...", shlex.join(keys)), directory, caches)
+        for name, keys in {
+            "command line": overrides(assets, steps=3),
+            "hydra keys": [*overrides(assets, steps=3), "+cassettes.engines=off"],
+        }.items()
     )
     return live, again, directory / "cassettes" / "gsm8k-tiny"
 
@@ -40,11 +42,14 @@ def test_the_command_line_records(runs):
 
 
 def test_hydra_keys_replay(runs):
-    """Nothing is generated, and all that verl logs is what it was."""
+    """Nothing is generated, and all that verl logs is what it was; the engine isn't started."""
     live, again, cassette = runs
     assert again.status == 0, again.output[-5000:]
     assert f"replaying steps 1-3 from {cassette}" in again.output
     assert f"{cassette}: 3 steps replayed, 0 generated live" in again.output
+    assert (
+        "LLMServerManager._initialize_llm_servers is not called: the engine is off" in again.output
+    )
     assert sorted(again.metrics) == [1, 2, 3]
     assert untimed(again.metrics) == untimed(live.metrics)
 

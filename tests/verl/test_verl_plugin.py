@@ -203,7 +203,10 @@ def config(path):
     """What a trainer has as its configuration."""
     from omegaconf import OmegaConf
 
-    config = OmegaConf.create({"cassettes": {"mode": "record", "path": str(path)}, "trainer": {}})
+    trainer = {"val_before_train": False, "test_freq": -1}
+    config = OmegaConf.create(
+        {"cassettes": {"mode": "record", "path": str(path)}, "trainer": trainer}
+    )
     OmegaConf.set_struct(config, True)
     return config
 
@@ -275,6 +278,8 @@ def test_an_error_that_fit_swallows_is_raised_at_its_end(config, path):
     from verl.trainer.ppo.ray_trainer import RayPPOTrainer
 
     class Rollouter(RayPPOTrainer):
+        total_training_steps = 0
+
         def __init__(self, config, prompt):
             self.config = config
             self.prompt = prompt
@@ -315,7 +320,7 @@ def engineless(config, path):
 
     class Trainer(RayPPOTrainer):
         def __init__(self, steps):
-            self.config, self.global_steps, self.total_training_steps = config, 0, steps
+            self.config, self.total_training_steps = config, steps
 
         def init_workers(self):
             # A manager without anything: to send weights would be an AttributeError.
@@ -327,7 +332,6 @@ def engineless(config, path):
     with rc.record(path=path):
         rollout("a")
     config.cassettes = {"mode": "replay", "path": str(path), "engines": "off"}
-    config.trainer = {"val_before_train": False, "test_freq": -1}
     return Trainer
 
 
