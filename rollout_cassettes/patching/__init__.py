@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from rollout_cassettes.patching import wrapper
 from rollout_cassettes.patching.call import Call, EntryPoint, Role
+from rollout_cassettes.patching.imports import once_imported
 from rollout_cassettes.patching.patch import Patch, lock
 from rollout_cassettes.patching.wrapper import Answer, Awaited, Handler, wrap
 
@@ -22,6 +23,7 @@ __all__ = [
     "Role",
     "activate",
     "deactivate",
+    "once_imported",
     "unseen",
     "wrap",
 ]

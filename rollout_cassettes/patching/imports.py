@@ -57,6 +57,23 @@ class ImportWatcher(MetaPathFinder):
             then(module)
 
 
+watcher = ImportWatcher()
+"""The only one: two that watch a module would ask each other for it, for ever."""
+
+
+def once_imported(module: str, then: Then) -> None:
+    """Call ``then(module)`` once: after its import, before its importer goes on; now if it was."""
+    if module in sys.modules:
+        then(sys.modules[module])
+        return
+
+    def tell(imported: ModuleType) -> None:
+        then(imported)
+        watcher.forget(module, tell)  # not before: an import that fails here may be tried again
+
+    watcher.watch(module, tell)
+
+
 class _TellingLoader:
     """A loader that tells when it has executed its module; in all else, the loader it stands for."""
 

@@ -16,13 +16,11 @@ from rollout_cassettes.patching import subclasses
 from rollout_cassettes.patching.attribute import Attribute
 from rollout_cassettes.patching.call import EntryPoint, Role
 from rollout_cassettes.patching.facade import around, inner_of
-from rollout_cassettes.patching.imports import ImportWatcher
+from rollout_cassettes.patching.imports import watcher
 from rollout_cassettes.patching.wrapper import wrap
 
 lock = threading.RLock()
 """Held while patches come and go."""
-
-_watcher = ImportWatcher()
 
 
 class Patch:
@@ -36,10 +34,18 @@ class Patch:
     """
 
     def __init__(self, point: EntryPoint) -> None:
+        self._point = point
         self._module = point.module
         self._wanted: list[EntryPoint] = []
         self._attributes: list[Attribute] = []
         self._watched: list[type[Any]] = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Travel without what is patched here: Ray sends actor classes with all that they inherit.
+
+        Ray 2.60's ``ActorClass`` holds every method, the hook for later subclasses among them.
+        """
+        return Patch, (self._point,)
 
     def is_on(self) -> bool:
         """Tell whether the target is wrapped; it isn't before its module is imported."""
@@ -53,7 +59,7 @@ class Patch:
         """
         self._wanted.append(point)
         if len(self._wanted) == 1:
-            _watcher.watch(self._module, self._after_import)
+            watcher.watch(self._module, self._after_import)
         module = sys.modules.get(self._module)
         if module is not None:
             self._apply(module)
@@ -63,7 +69,7 @@ class Patch:
         self._wanted.remove(point)
         if self._wanted:
             return False
-        _watcher.forget(self._module, self._after_import)
+        watcher.forget(self._module, self._after_import)
         while self._watched:
             subclasses.forget(self._watched.pop(), self._wrap_override)
         while self._attributes:
@@ -106,9 +112,11 @@ class Patch:
         self._watched.append(owner)
 
     def _wrap_override(self, cls: type[Any]) -> None:
-        name = self._wanted[0].qualname.rpartition(".")[2]
         with lock:
-            if self._wanted and name in vars(cls):
+            if not self._wanted:
+                return
+            name = self._wanted[0].qualname.rpartition(".")[2]
+            if name in vars(cls):
                 self._wrap(cls, name)
 
 

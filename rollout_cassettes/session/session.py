@@ -43,6 +43,7 @@ class Session(ABC):
         path: The cassette's directory.
         selection: The steps that it covers.
         was_asked: Whether a call of a step that it covers came.
+        refusal: The first error that a call was refused with, which its caller may have swallowed.
     """
 
     def __init__(
@@ -55,6 +56,7 @@ class Session(ABC):
         self.path = path
         self.selection = steps
         self.was_asked = False
+        self.refusal: CassetteError | None = None
         self._adapters = adapters
         self._phases = phases
         self._points: dict[str, list[tuple[EntryPoint, Adapter]]] = {}
@@ -231,6 +233,13 @@ class Session(ABC):
 
     def handle(self, call: Call) -> Answer:
         """Answer a call of an entry point; see :mod:`rollout_cassettes.patching.wrapper`."""
+        try:
+            return (yield from self._handle(call))
+        except CassetteError as error:
+            self.refusal = self.refusal or error
+            raise
+
+    def _handle(self, call: Call) -> Answer:
         if call.point.role is Role.ENGINE:
             return (yield from self._answer_engine(call))
         found = self._find(call)

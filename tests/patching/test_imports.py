@@ -9,6 +9,7 @@ import sys
 import pytest
 
 import rollout_cassettes as rc
+from rollout_cassettes import patching
 
 SOURCE = """
     def generate():
@@ -161,3 +162,58 @@ def test_other_import_hooks_keep_working(write_module, recording, monkeypatch):
     assert session.recorded == [1]
     assert module.generate is original
     assert not hasattr(original, "__wrapped__")
+
+
+# ---- once
+
+
+def test_it_is_told_of_an_import_once_and_before_the_importer_goes_on(write_module):
+    name = write_module("value = 1")
+    importer = write_module(f"from {name} import value\nseen = value")
+    told = []
+
+    def then(module):
+        told.append(module.__name__)
+        module.value = 2
+
+    patching.once_imported(name, then)
+    assert importlib.import_module(importer).seen == 2
+    importlib.reload(sys.modules[name])
+    assert told == [name]
+    assert sys.modules[name].value == 1
+
+
+def test_it_is_told_at_once_of_a_module_that_is_imported(write_module):
+    module = importlib.import_module(write_module("value = 1"))
+    told = []
+    patching.once_imported(module.__name__, told.append)
+    assert told == [module]
+
+
+def test_an_import_that_is_refused_is_refused_again(write_module):
+    """The one who is told may raise; it is not forgotten by that."""
+    name = write_module("value = 1")
+    refusals = [ImportError("not today"), ImportError("not now"), None]
+
+    def then(module):
+        refusal = refusals.pop(0)
+        if refusal is not None:
+            raise refusal
+
+    patching.once_imported(name, then)
+    for message in ("not today", "not now"):
+        with pytest.raises(ImportError, match=message):
+            importlib.import_module(name)
+    importlib.import_module(name)
+    assert refusals == []
+
+
+def test_a_session_may_watch_the_same_module(write_module, recording):
+    """Both are told, and the module is found."""
+    name = write_module(SOURCE)
+    told = []
+    patching.once_imported(name, told.append)
+    with recording(f"{name}:generate") as session:
+        importlib.import_module(name).generate()
+    assert session.recorded == [1]
+    assert told == [sys.modules[name]]

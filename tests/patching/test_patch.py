@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
+import os
+import subprocess
 import sys
+from pathlib import Path
 from unittest import mock
 
 import pytest
@@ -243,6 +246,28 @@ def test_adapters_of_the_same_function_are_asked_from_the_inside_out(engine):
         deactivate(sessions[number], [points[number]])
     assert order == [2, 1, 0]
     assert engine.generate is original
+
+
+def test_a_class_below_a_patched_one_can_be_sent_to_another_process(engine):
+    """By value, as Ray 2.60 does, with all that it inherits: the hook for later subclasses too."""
+    cloudpickle = pytest.importorskip("cloudpickle")
+    with opened(point(engine, "Engine.generate", overrides=True)):
+
+        class Late(engine.Engine):
+            def generate(self, prompts, step=None):
+                return "late", super().generate(prompts, step)
+
+        sent = cloudpickle.dumps((Late, engine.Engine.__init_subclass__))
+    receive = "import pickle, sys; cls, hook = pickle.load(sys.stdin.buffer)"
+    project, root = Path(engine.__file__).parent, Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, "-c", f"{receive}; hook(); print(cls().generate([]))"],
+        input=sent,
+        env={**os.environ, "PYTHONPATH": f"{project}{os.pathsep}{root}"},
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout.startswith(b"('late', {'prompts': []")
 
 
 def test_a_second_session_may_ask_for_overrides_as_well(engine):

@@ -85,12 +85,13 @@ def idle(call: Call) -> Any:
 def _plan(trainer: Any) -> Iterator[Place]:
     """Say what a run will ask for. Source: ``fit`` of verl 0.9.1's V0 and V1 trainers."""
     options = trainer.config.trainer
+    done = getattr(trainer, "global_steps", 0)  # V0's trainer has none before its fit
     if options.get("val_before_train", True):
-        yield Place(trainer.global_steps, "val")
+        yield Place(done, "val")
         if options.get("val_only", False):
             return
     last = trainer.total_training_steps
-    for step in range(trainer.global_steps + 1, last + 1):
+    for step in range(done + 1, last + 1):
         yield Place(step)
         if options.test_freq > 0 and (step == last or step % options.test_freq == 0):
             yield Place(step, "val")

@@ -1,0 +1,61 @@
+"""`python -m verl.trainer.main_ppo`, recorded and replayed with no line of code changed."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+import pytest
+
+import rollout_cassettes as rc
+from tests.docs.blocks import Page
+from tests.verl.comparison import untimed
+
+pytestmark = [pytest.mark.verl, pytest.mark.ray, pytest.mark.slow]
+
+PAGE = Page.read(Path("docs/verl.md"))
+
+
+@pytest.fixture(scope="module")
+def runs(assets, tmp_path_factory):
+    """Record by command line, then replay by Hydra keys: the page's commands, in one directory."""
+    from tests.verl.main_ppo import overrides, run
+
+    directory, caches = tmp_path_factory.mktemp("main_ppo"), tmp_path_factory.mktemp("caches")
+    live, again = (
+        run(PAGE.named(name).text.replace("KEY=VALUE ...", shlex.join(keys)), directory, caches)
+        for name, keys in {
+            "command line": overrides(assets, steps=3),
+            "hydra keys": [*overrides(assets, steps=3), "+cassettes.engines=off"],
+        }.items()
+    )
+    return live, again, directory / "cassettes" / "gsm8k-tiny"
+
+
+def test_the_command_line_records(runs):
+    """In the actor that runs the trainer, under the directory in which the command was started."""
+    live, _, cassette = runs
+    assert live.status == 0, live.output[-5000:]
+    assert rc.open_cassette(cassette).steps == [1, 2, 3]
+    assert f"recording steps 1-3 to {cassette}" in live.output
+    assert f"{cassette}: 3 steps recorded" in live.output
+
+
+def test_hydra_keys_replay(runs):
+    """Nothing is generated, and all that verl logs is what it was; the engine isn't started."""
+    live, again, cassette = runs
+    assert again.status == 0, again.output[-5000:]
+    assert f"replaying steps 1-3 from {cassette}" in again.output
+    assert f"{cassette}: 3 steps replayed, 0 generated live" in again.output
+    assert (
+        "LLMServerManager._initialize_llm_servers is not called: the engine is off" in again.output
+    )
+    assert sorted(again.metrics) == [1, 2, 3]
+    assert untimed(again.metrics) == untimed(live.metrics)
+
+
+def test_the_lines_come_from_the_actor(runs):
+    """Ray hands on what an actor writes, with the actor's name before it."""
+    for run in runs[:2]:
+        (start,) = (line for line in run.output.splitlines() if " steps 1-3 " in line)
+        assert "TaskRunnerV1" in start
