@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 import rollout_cassettes as rc
@@ -35,16 +37,37 @@ def test_verls_own_skipping_conflicts(train, tmp_path, session, mode):
 
 
 def test_another_section_does_not_conflict(train, tmp_path):
-    """The V1 trainer doesn't use the one of the V0 trainers; their adapters refuse it."""
-    from rollout_cassettes.adapters import registered
-
-    v1 = registered()["verl_v1"]
-    overrides = skipping("rollout", tmp_path / "dumps")
-    with rc.record(path=tmp_path / "c", adapters=v1) as session:
-        train(1, overrides)
+    """The one of the V0 trainers does nothing in V1."""
+    with rc.record(path=tmp_path / "c") as session:
+        train(1, skipping("rollout", tmp_path / "dumps"))
     assert session.recorded == [1]
-    with rc.record(path=tmp_path / "d"), pytest.raises(rc.CassetteError, match=r"skip\.rollout is"):
-        train(1, overrides)
+    assert not (tmp_path / "dumps").exists()
+
+
+@pytest.mark.parametrize("section", ["rollout", "async_rollout"])
+def test_v0_and_fully_asynchronous_trainers_conflict_with_their_sections(assets, tmp_path, section):
+    """Before their own `fit` does anything; here they have nothing but a configuration."""
+    from verl.experimental.fully_async_policy.fully_async_rollouter import FullyAsyncRollouter
+    from verl.trainer.ppo.ray_trainer import RayPPOTrainer
+
+    from rollout_cassettes.demo.config import compose_config
+
+    rollouter = FullyAsyncRollouter.__ray_metadata__.modified_class
+    trainer = object.__new__(RayPPOTrainer if section == "rollout" else rollouter)
+    trainer.config = compose_config(assets, 1, skipping(section, tmp_path / "dumps"))
+    refused = pytest.raises(rc.CassetteError, match=rf"skip\.{section} is enabled")
+    with rc.record(path=tmp_path / "c"), refused:
+        asyncio.run(trainer.fit()) if section == "async_rollout" else trainer.fit()
+
+
+def test_who_merely_sets_skip_manager_up_is_not_refused(assets, tmp_path, skip_manager):
+    """As verl's own tests of it do: no rollout of a trainer's is answered twice."""
+    from rollout_cassettes.demo.config import compose_config
+
+    config = compose_config(assets, 1, skipping("rollout_tq", tmp_path / "dumps"))
+    with rc.record(path=tmp_path / "c"):
+        skip_manager.init(config)
+    assert skip_manager.skip_instances["rollout_tq"].is_enabled()
 
 
 def test_a_with_block_around_run_ppo_is_refused(tmp_path):
@@ -127,7 +150,6 @@ def test_a_whole_run_is_replayed_without_an_engine(train, recording):
 
 def test_no_server_is_started_and_no_weights_are_sent(assets, recording):
     """verl's own manager of servers comes up empty, and its checkpoint engine has nothing to do."""
-    import asyncio
     from types import SimpleNamespace
 
     from verl.checkpoint_engine.base import CheckpointEngineManager
@@ -147,8 +169,6 @@ def test_no_server_is_started_and_no_weights_are_sent(assets, recording):
 
 def test_fully_asynchronous_training_needs_the_engine(recording):
     """It feeds as many prompts as it has servers for."""
-    import asyncio
-
     from verl.experimental.fully_async_policy.fully_async_rollouter import (
         FullyAsyncLLMServerManager,
     )

@@ -10,11 +10,13 @@ Source: verl 0.9.1, ``verl/experimental/fully_async_policy/fully_async_rollouter
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
+from rollout_cassettes.adapters.adapter import Place
 from rollout_cassettes.adapters.verl import run
-from rollout_cassettes.adapters.verl.v0 import VerlV0
-from rollout_cassettes.patching import EntryPoint
+from rollout_cassettes.adapters.verl.v0 import FIT, VerlV0
+from rollout_cassettes.patching import Call, EntryPoint
 
 NAME = "verl_fully_async"
 
@@ -35,8 +37,13 @@ class VerlFullyAsync(VerlV0):
             framework="verl",
             overrides=True,
         ),
-        *run.entry_points(NAME),
+        *run.entry_points(NAME, FIT),  # the rollouter derives from the V0 trainer
     )
+
+    def start(self, call: Call) -> Iterator[Place]:
+        """Refuse what the others refuse; how many prompts will be fed is not known."""
+        super().start(call)
+        return iter(())
 
     def _step(self, prompts: Any) -> int:
         uid = str(prompts.non_tensor_batch["uid"][0])

@@ -9,7 +9,6 @@ from rollout_cassettes.adapters.adapter import Place
 from rollout_cassettes.errors import CassetteError
 from rollout_cassettes.patching import Call, EntryPoint, Role
 
-_SKIP = "verl.utils.skip.skip_manager:SkipManager.init"
 _SERVERS = "verl.workers.rollout.llm_server:LLMServerManager._initialize_llm_servers"
 _WEIGHTS = "verl.checkpoint_engine.base:CheckpointEngineManager.update_weights"
 _DISPATCHING = (
@@ -21,24 +20,22 @@ _DISPATCHING = (
 """The ways into the Ray actor that runs the trainer. Source: verl 0.9.1, ``run_ppo``."""
 
 
-def entry_points(adapter: str, fit: str | None = None) -> tuple[EntryPoint, ...]:
+def entry_points(adapter: str, fit: str) -> tuple[EntryPoint, ...]:
     """Return the entry points that an adapter for verl has besides those of its rollouts.
 
     Args:
         adapter: Its name.
-        fit: The trainer's ``fit``, where it says what it is going to ask for.
+        fit: The trainer's ``fit``, with which a training starts.
     """
-    roles = dict.fromkeys((_SKIP, *_DISPATCHING), Role.START)
+    roles = dict.fromkeys(_DISPATCHING, Role.START)
     roles |= dict.fromkeys((_SERVERS, _WEIGHTS), Role.ENGINE)
-    points = [
-        EntryPoint.to(adapter, target, framework="verl", role=role)
-        for target, role in roles.items()
-    ]
-    if fit is not None:
-        points.append(
-            EntryPoint.to(adapter, fit, framework="verl", role=Role.START, overrides=True)
-        )
-    return tuple(points)
+    return (
+        *(
+            EntryPoint.to(adapter, each, framework="verl", role=role)
+            for each, role in roles.items()
+        ),
+        EntryPoint.to(adapter, fit, framework="verl", role=Role.START, overrides=True),
+    )
 
 
 def start(call: Call, section: str) -> Iterator[Place]:
@@ -51,15 +48,12 @@ def start(call: Call, section: str) -> Iterator[Place]:
     Raises:
         CassetteError: If the run can't go together with a session.
     """
-    target = call.point.target
-    if target in _DISPATCHING:
+    if call.point.target in _DISPATCHING:
         raise _elsewhere()
-    if target != _SKIP:
-        return _plan(call.args[0])
-    config = call.kwargs["config"] if "config" in call.kwargs else call.args[-1]
-    if _is_enabled(config, section):
+    trainer = call.args[0]
+    if _is_enabled(trainer.config, section):
         raise _conflict(section)
-    return iter(())
+    return _plan(trainer)
 
 
 def idle(call: Call) -> Any:

@@ -25,6 +25,8 @@ from rollout_cassettes.patching import Call, EntryPoint
 
 NAME = "verl_v0"
 
+FIT = "verl.trainer.ppo.ray_trainer:RayPPOTrainer.fit"
+
 _PER_RUN = ("uid", "priority")
 """Columns of a request that differ between equal runs, or that the manager adds itself."""
 
@@ -45,7 +47,7 @@ class VerlV0(VerlAdapter):
             framework="verl",
             overrides=True,
         ),
-        *run.entry_points(NAME, fit="verl.trainer.ppo.ray_trainer:RayPPOTrainer.fit"),
+        *run.entry_points(NAME, FIT),
     )
 
     def place(self, call: Call) -> Place | None:

@@ -55,7 +55,7 @@ class VerlV1(VerlAdapter):
     skip_section = "rollout_tq"
     entry_points = (
         *(_SUBMIT, _RESUBMIT, _VALIDATE, _SAMPLE, _COUNT, _WAIT),
-        *run.entry_points(NAME, fit=f"{_TRAINER}.fit"),
+        *run.entry_points(NAME, f"{_TRAINER}.fit"),
     )
     distributions = ("verl", "TransferQueue", "tensordict", "torch")
 
