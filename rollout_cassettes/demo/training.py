@@ -65,7 +65,7 @@ def local_cluster() -> Iterator[None]:
         ray.shutdown()
 
 
-def train(config: Any, log: Path) -> TrainingRun:
+def train(config: Any, log: Path, *, with_engine: bool = True) -> TrainingRun:
     """Train as `python -m verl.trainer.main_ppo` does, with the trainer in this process.
 
     Needs a cluster (see `local_cluster`), and leaves it as it was.
@@ -73,17 +73,20 @@ def train(config: Any, log: Path) -> TrainingRun:
     Args:
         config: verl's configuration (see `compose_config`).
         log: The file that verl logs its metrics to, a line of JSON per step.
+        with_engine: Whether the engine is started, and told about.
     """
     started = time.perf_counter()
-    # verl would start it after most of the others; it imports for seconds meanwhile.
-    server = start_server(config.actor_rollout_ref.rollout, config.actor_rollout_ref.model)
     runner = _Runner()
+    rollout, model = config.actor_rollout_ref.rollout, config.actor_rollout_ref.model
+    # verl would start it after most of the others; it imports for seconds meanwhile.
+    server = start_server(rollout, model) if with_engine else None
     try:
         with mock.patch.dict(os.environ, {"VERL_FILE_LOGGER_PATH": str(log)}):
             runner.run(config)
-        engine = ray.get(server.report.remote())
+        engine = ray.get(server.report.remote()) if server else EngineReport()
     finally:
-        ray.kill(server)
+        if server:
+            ray.kill(server)
         _release(runner)
     return TrainingRun(_read_metrics(log), engine, time.perf_counter() - started)
 

@@ -2,6 +2,8 @@
 
     python -m tests.verl.full_training record CASSETTE ASSETS OUTPUT
 
+`replay-off` replays with engines="off", and without validation, which the engine would answer.
+
 Leaves OUTPUT/checkpoints (parameters and optimizer state, as verl saves them), and
 OUTPUT/run.pt: metrics, engine report, and every batch that was handed to the actor.
 """
@@ -18,7 +20,7 @@ STEPS = 3
 
 
 def main(action, cassette, assets_directory, output):
-    """Train once; `action` is "record" or "replay"."""
+    """Train once; `action` is "record", "replay" or "replay-off"."""
     from rollout_cassettes.demo.environment import environment
 
     os.environ.update(environment(output))
@@ -29,15 +31,18 @@ def main(action, cassette, assets_directory, output):
     from rollout_cassettes.demo.config import compose_config
     from rollout_cassettes.demo.training import local_cluster, train
 
-    config = compose_config(make_assets(assets_directory), STEPS, overrides(output))
-    session = {"record": rc.record, "replay": rc.replay}[action](path=cassette)
-    with local_cluster(), kept_batches() as batches, session:
-        run = train(config, output / "metrics.jsonl")
+    engine = action != "replay-off"
+    config = compose_config(make_assets(assets_directory), STEPS, overrides(output, engine))
+    options = {} if engine else {"engines": "off"}
+    session = (rc.record if action == "record" else rc.replay)(path=cassette, **options)
+    with local_cluster(), kept_batches() as (batches, actors), session:
+        run = train(config, output / "metrics.jsonl", with_engine=engine)
     torch.save(
         {
             "metrics": run.metrics,
             "training_requests": run.engine.training,
             "digests": run.engine.digests,
+            "actors": actors,
             "batches": batches,
             "summary": str(session),
         },
@@ -45,9 +50,10 @@ def main(action, cassette, assets_directory, output):
     )
 
 
-def overrides(output):
-    """Save parameters and optimizer state at the end."""
+def overrides(output, validation):
+    """Save parameters and optimizer state at the end; validate, or not."""
     return (
+        *(() if validation else ("trainer.val_before_train=False", "trainer.test_freq=-1")),
         f"trainer.save_freq={STEPS}",
         f"trainer.default_local_dir={output / 'checkpoints'}",
         "actor_rollout_ref.actor.checkpoint.save_contents=[model,optimizer,extra]",
@@ -56,21 +62,23 @@ def overrides(output):
 
 @contextmanager
 def kept_batches():
-    """Keep what the trainer hands to its actor."""
+    """Keep what the trainer hands to its actor, and the names of the Ray actors that there are."""
+    import ray
     from verl.trainer.ppo.v1.trainer_base import PPOTrainer
 
     from tests.verl.actor_batch import ActorBatch
 
-    batches = []
+    batches, actors = [], set()
     original = PPOTrainer._update_actor
 
     def update_actor(self, batch, metrics):
         updated = original(self, batch, metrics)  # completes the batch's extra_info
         batches.append(vars(ActorBatch.of(updated)))
+        actors.update(each["name"] for each in ray.util.list_named_actors(all_namespaces=True))
         return updated
 
     with mock.patch.object(PPOTrainer, "_update_actor", update_actor):
-        yield batches
+        yield batches, actors
 
 
 if __name__ == "__main__":

@@ -21,7 +21,8 @@ ROOT = Path(__file__).parents[2]
 def runs(tmp_path_factory):
     """Train while recording, then train again from the cassette, each in a process of its own."""
     directory = tmp_path_factory.mktemp("full")
-    return {action: train(action, directory) for action in ("record", "replay")} | {
+    actions = ("record", "replay", "replay-off")
+    return {action: train(action, directory) for action in actions} | {
         "cassette": directory / "cassette"
     }
 
@@ -57,10 +58,18 @@ def test_three_steps_were_recorded_and_replayed(runs):
     assert (live["training_requests"], again["training_requests"]) == (24, 0)
 
 
+def test_without_an_engine_no_server_is_among_the_actors(runs):
+    """While the others have one; it stands for vLLM's servers."""
+    server = "hf_cpu_server_0"
+    with_server = {a: server in load(runs[a])["actors"] for a in ("record", "replay", "replay-off")}
+    assert with_server == {"record": True, "replay": True, "replay-off": False}
+
+
 @pytest.mark.parametrize("part", ["model", "optim"])
-def test_parameters_and_optimizer_state_are_equal_to_the_bit(runs, part):
+@pytest.mark.parametrize("action", ["replay", "replay-off"])
+def test_parameters_and_optimizer_state_are_equal_to_the_bit(runs, part, action):
     """As verl's checkpoint manager saved them after the last step."""
-    live, again = (leaves(checkpoint(runs[action], part)) for action in ("record", "replay"))
+    live, again = (leaves(checkpoint(runs[each], part)) for each in ("record", action))
     assert live.keys() == again.keys()
     assert sum(isinstance(leaf, torch.Tensor) for leaf in live.values()) >= 27
     for name, leaf in live.items():
