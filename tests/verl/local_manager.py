@@ -10,13 +10,17 @@ import numpy as np
 from verl import DataProto
 from verl.experimental.agent_loop.agent_loop import AgentLoopWorker
 from verl.experimental.reward_loop.reward_loop import RewardLoopWorker
-from verl.trainer.ppo.utils import create_rl_dataset
 from verl.utils.config import omega_conf_to_dataclass
 from verl.utils.dataset.rl_dataset import collate_fn
 
 from rollout_cassettes.demo.config import compose_config
 from tests.verl.event_loop import ThreadHandle
 from tests.verl.local_llm import LocalLLM
+
+try:
+    from verl.trainer.ppo.utils import create_rl_dataset
+except ImportError:  # verl 0.8.0
+    from verl.trainer.main_ppo import create_rl_dataset
 
 
 class LocalRollouts:
