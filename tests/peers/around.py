@@ -134,6 +134,6 @@ class Around:
             "patched": sorted(self._patched),
             "plugin": PLUGIN in sys.modules,
             "verl": str(Path(verl.__file__).parent) if verl else None,
-            "version": importlib.metadata.version("verl"),
+            "version": importlib.metadata.version("verl") if verl else None,
         }
         self._report.write_text(json.dumps(facts), encoding="utf-8")

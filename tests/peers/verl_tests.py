@@ -53,7 +53,7 @@ class Run:
         details: By failed test: pytest's account of it.
         patched: How many functions of verl's the session had patched by the end: of those that it
             intercepts, the ones whose modules the tests import.
-        version: verl's.
+        version: verl's; None if the tests don't import it.
     """
 
     file: str
@@ -61,7 +61,7 @@ class Run:
     outcomes: dict[str, str]
     details: dict[str, str]
     patched: int
-    version: str
+    version: str | None
 
     def tests(self, outcome: str) -> list[str]:
         """Return the tests that came out so."""
@@ -162,19 +162,19 @@ def check(facts: dict, tree: Path, way: str) -> None:
     Raises:
         InvalidRunError: If not.
     """
-    if not facts["outcomes"]:
-        raise InvalidRunError("no test was run")
+    passed = sum(outcome == "passed" for outcome in facts["outcomes"].values())
+    if way == WAYS[0] and not passed:
+        raise InvalidRunError("\n".join(["no test passed", *facts["details"].values()]))
     if facts["verl"] is not None and Path(facts["verl"]).is_relative_to(tree):
         raise InvalidRunError(f"the tests imported verl from the tree: {facts['verl']}")
-    ran = sum(outcome == "passed" for outcome in facts["outcomes"].values())
-    if way.startswith("recorder") and facts["under_session"] < ran:
-        raise InvalidRunError(f"a session was open for {facts['under_session']} of {ran} tests")
-    if facts["plugin"] != (way == "plugin idle"):
+    if way.startswith("recorder") and facts["under_session"] < passed:
+        raise InvalidRunError(f"a session was open for {facts['under_session']} of {passed} tests")
+    if facts["plugin"] and way != "plugin idle":
+        raise InvalidRunError(f"verl {facts['version']} loaded the plugin, which it was not to")
+    if not facts["plugin"] and way == "plugin idle":
         raise InvalidRunError(
-            f"verl {facts['version']} loaded the plugin, which it was not to"
-            if facts["plugin"]
-            else f"verl {facts['version']} did not load the plugin: is this package installed, and "
-            "does that verl know plugins?"
+            f"verl {facts['version']} did not load the plugin: is this package installed, and does "
+            "that verl know plugins?"
         )
 
 
