@@ -124,13 +124,10 @@ def _restore_field(data: Any, name: str, rows: Sequence[Row], shift: int | None)
     if isinstance(field, torch.Tensor):
         if shift and name in _STEP_TAGS:
             data[name] = field + shift
-        elif name == "session_id":
-            numbers = [int(row.new.number) for row in rows]
-            data[name] = torch.tensor(numbers, dtype=field.dtype).reshape(field.shape)
         return
     before = field.tolist()
     after = [renamed(value, row) for value, row in zip(before, rows, strict=True)]
-    if name == "session_id":
+    if name == "session_id" and any(row.new.number != row.old.number for row in rows):
         after = [int(row.new.number) for row in rows]
     if name in _STEP_TAGS:
         after = [_later(value, shift) for value in after]
