@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -142,6 +143,7 @@ class Player(Session):
         self._on_mismatch = on_mismatch
         self._on_unplayed = on_unplayed
         self._engines = engines
+        self._idle: set[str] = set()
         self._device = device
         self._recording: dict[str, Any] = {
             "compression": compression,
@@ -259,7 +261,9 @@ class Player(Session):
         if self._engines == "live" or not adapters:
             return (yield False)
         adapter, own = adapters[0]
-        logger.info("%s is not called: the engine is off", call.point)
+        level = logging.DEBUG if call.point.target in self._idle else logging.INFO
+        logger.log(level, "%s is not called: the engine is off", call.point)
+        self._idle.add(call.point.target)
         return adapter.idle(own)
 
     # ---- answering
