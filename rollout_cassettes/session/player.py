@@ -152,7 +152,7 @@ class Player(Session):
         }
         self._generators = Generators() if restore_rng else None
         self._known: list[Key] = []
-        self._playlist: Playlist | None = None
+        self._playlist = Playlist((), self._interaction)
         self._tape: Tape | None = None
         self._withheld: defaultdict[Line, list[Any]] = defaultdict(list)
         self._polled: Counter[Line] = Counter()
@@ -245,7 +245,6 @@ class Player(Session):
         plan = [(place, place.key(place.step or 0)) for place in adapter.start(call)]
         if self._engines == "live" or not plan:
             return
-        assert self._playlist is not None  # noqa: S101 - an open session has one
         live = [key for place, key in plan if not self._covers(adapter, call, place, key)]
         missing = [
             key
@@ -269,7 +268,6 @@ class Player(Session):
     # ---- answering
 
     def _answer(self, adapter: Adapter, call: Call, place: Key) -> Answer:
-        assert self._playlist is not None  # noqa: S101 - an open session has one
         match call.point.role:
             case Role.SUBMIT:
                 return (yield from self._answer_submit(adapter, call, place))
@@ -290,7 +288,6 @@ class Player(Session):
 
     def _answer_submit(self, adapter: Adapter, call: Call, place: Key) -> Answer:
         """Withhold what is submitted, if a recording answers it; else submit it."""
-        assert self._playlist is not None  # noqa: S101 - an open session has one
         request = self._request(adapter, call, place)
         choice = self._playlist.peek(adapter.name, place, request.marks)
         if choice.interaction is None:
@@ -306,7 +303,6 @@ class Player(Session):
 
     def _answer_resubmit(self, adapter: Adapter, call: Call, place: Key) -> Answer:
         """Withhold what an earlier run had submitted, if this run's step is recorded."""
-        assert self._playlist is not None  # noqa: S101 - an open session has one
         choice = self._playlist.peek(adapter.name, place, None)
         if choice.interaction is not None:
             self._unanswered.add((adapter.name, place.phase))
@@ -317,7 +313,6 @@ class Player(Session):
 
     def _answer_poll(self, adapter: Adapter, call: Call, place: Key) -> Answer:
         """Tell what the recorded run was told, where the step's rollouts are recorded."""
-        assert self._playlist is not None  # noqa: S101 - an open session has one
         interaction = self._playlist.peek(adapter.name, place, None).interaction
         if interaction is None:
             return (yield True)
@@ -331,7 +326,6 @@ class Player(Session):
 
     def _refill(self, adapter: Adapter, call: Call, place: Key) -> None:
         """Let the submits be made that were made while the recorded run sampled."""
-        assert self._playlist is not None  # noqa: S101 - an open session has one
         request = self._request(adapter, call, place)
         interaction = self._playlist.peek(adapter.name, place, request.marks).interaction
         if interaction is not None:
@@ -356,7 +350,6 @@ class Player(Session):
 
     def _miss(self, adapter: Adapter, call: Call, place: Key, key: Key) -> Answer:
         """Deal with a call that the cassette has no recording of."""
-        assert self._playlist is not None  # noqa: S101 - an open session has one
         with self._lock:
             self._missed.add(key)
             withheld = self._withheld[adapter.name, place.phase]
@@ -384,7 +377,6 @@ class Player(Session):
             StepNotRecordedError: If there is no engine that could answer.
         """
         if self._engines == "off" and any(p.role is Role.ENGINE for p in adapter.entry_points):
-            assert self._playlist is not None  # noqa: S101 - an open session has one
             raise not_covered(self.path, [], [place], self._playlist.steps)
         line = (adapter.name, place.phase)
         if call.point.role is Role.SUBMIT and line in self._unanswered:
