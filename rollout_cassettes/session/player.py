@@ -7,6 +7,7 @@ import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -144,7 +145,6 @@ class Player(Session):
         self._on_unplayed = on_unplayed
         self._engines = engines
         self._idle: set[str] = set()
-        self._device = device
         self._recording: dict[str, Any] = {
             "compression": compression,
             "strict": on_unstorable == "error",
@@ -152,7 +152,8 @@ class Player(Session):
         }
         self._generators = Generators() if restore_rng else None
         self._known: list[Key] = []
-        self._playlist = Playlist((), self._interaction)
+        self._read = partial(Interaction, path, device=device, strict=True)
+        self._playlist = Playlist((), self._read)
         self._tape: Tape | None = None
         self._withheld: defaultdict[Line, list[Any]] = defaultdict(list)
         self._polled: Counter[Line] = Counter()
@@ -212,14 +213,11 @@ class Player(Session):
             raise not_found(self.path)
         kind = Loop if self._mode == "repeat" else Playlist
         self._known = cassette.keys
-        self._playlist = kind(cassette.keys, self._interaction)
+        self._playlist = kind(cassette.keys, self._read)
         listed = self.selection.listed or ()
         missing = [Key(step) for step in listed if step not in cassette]
         if self._engines == "off" and self._mode == "cache" and missing:
             raise not_covered(self.path, missing, [], cassette.steps)
-
-    def _interaction(self, key: Key) -> Interaction:
-        return Interaction(self.path, key, device=self._device, strict=True)
 
     def _close(self) -> None:
         if self._tape is not None:
