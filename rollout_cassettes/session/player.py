@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -142,7 +144,7 @@ class Player(Session):
         self._on_mismatch = on_mismatch
         self._on_unplayed = on_unplayed
         self._engines = engines
-        self._device = device
+        self._idle: set[str] = set()
         self._recording: dict[str, Any] = {
             "compression": compression,
             "strict": on_unstorable == "error",
@@ -150,7 +152,8 @@ class Player(Session):
         }
         self._generators = Generators() if restore_rng else None
         self._known: list[Key] = []
-        self._playlist: Playlist | None = None
+        self._read = partial(Interaction, path, device=device, strict=True)
+        self._playlist = Playlist((), self._read)
         self._tape: Tape | None = None
         self._withheld: defaultdict[Line, list[Any]] = defaultdict(list)
         self._polled: Counter[Line] = Counter()
@@ -210,14 +213,11 @@ class Player(Session):
             raise not_found(self.path)
         kind = Loop if self._mode == "repeat" else Playlist
         self._known = cassette.keys
-        self._playlist = kind(cassette.keys, self._interaction)
+        self._playlist = kind(cassette.keys, self._read)
         listed = self.selection.listed or ()
         missing = [Key(step) for step in listed if step not in cassette]
         if self._engines == "off" and self._mode == "cache" and missing:
             raise not_covered(self.path, missing, [], cassette.steps)
-
-    def _interaction(self, key: Key) -> Interaction:
-        return Interaction(self.path, key, device=self._device, strict=True)
 
     def _close(self) -> None:
         if self._tape is not None:
@@ -243,7 +243,6 @@ class Player(Session):
         plan = [(place, place.key(place.step or 0)) for place in adapter.start(call)]
         if self._engines == "live" or not plan:
             return
-        assert self._playlist is not None  # noqa: S101 - an open session has one
         live = [key for place, key in plan if not self._covers(adapter, call, place, key)]
         missing = [
             key
@@ -259,13 +258,14 @@ class Player(Session):
         if self._engines == "live" or not adapters:
             return (yield False)
         adapter, own = adapters[0]
-        logger.info("%s is not called: the engine is off", call.point)
+        level = logging.DEBUG if call.point.target in self._idle else logging.INFO
+        logger.log(level, "%s is not called: the engine is off", call.point)
+        self._idle.add(call.point.target)
         return adapter.idle(own)
 
     # ---- answering
 
     def _answer(self, adapter: Adapter, call: Call, place: Key) -> Answer:
-        assert self._playlist is not None  # noqa: S101 - an open session has one
         match call.point.role:
             case Role.SUBMIT:
                 return (yield from self._answer_submit(adapter, call, place))
@@ -286,7 +286,6 @@ class Player(Session):
 
     def _answer_submit(self, adapter: Adapter, call: Call, place: Key) -> Answer:
         """Withhold what is submitted, if a recording answers it; else submit it."""
-        assert self._playlist is not None  # noqa: S101 - an open session has one
         request = self._request(adapter, call, place)
         choice = self._playlist.peek(adapter.name, place, request.marks)
         if choice.interaction is None:
@@ -302,7 +301,6 @@ class Player(Session):
 
     def _answer_resubmit(self, adapter: Adapter, call: Call, place: Key) -> Answer:
         """Withhold what an earlier run had submitted, if this run's step is recorded."""
-        assert self._playlist is not None  # noqa: S101 - an open session has one
         choice = self._playlist.peek(adapter.name, place, None)
         if choice.interaction is not None:
             self._unanswered.add((adapter.name, place.phase))
@@ -313,7 +311,6 @@ class Player(Session):
 
     def _answer_poll(self, adapter: Adapter, call: Call, place: Key) -> Answer:
         """Tell what the recorded run was told, where the step's rollouts are recorded."""
-        assert self._playlist is not None  # noqa: S101 - an open session has one
         interaction = self._playlist.peek(adapter.name, place, None).interaction
         if interaction is None:
             return (yield True)
@@ -327,7 +324,6 @@ class Player(Session):
 
     def _refill(self, adapter: Adapter, call: Call, place: Key) -> None:
         """Let the submits be made that were made while the recorded run sampled."""
-        assert self._playlist is not None  # noqa: S101 - an open session has one
         request = self._request(adapter, call, place)
         interaction = self._playlist.peek(adapter.name, place, request.marks).interaction
         if interaction is not None:
@@ -352,7 +348,6 @@ class Player(Session):
 
     def _miss(self, adapter: Adapter, call: Call, place: Key, key: Key) -> Answer:
         """Deal with a call that the cassette has no recording of."""
-        assert self._playlist is not None  # noqa: S101 - an open session has one
         with self._lock:
             self._missed.add(key)
             withheld = self._withheld[adapter.name, place.phase]
@@ -380,7 +375,6 @@ class Player(Session):
             StepNotRecordedError: If there is no engine that could answer.
         """
         if self._engines == "off" and any(p.role is Role.ENGINE for p in adapter.entry_points):
-            assert self._playlist is not None  # noqa: S101 - an open session has one
             raise not_covered(self.path, [], [place], self._playlist.steps)
         line = (adapter.name, place.phase)
         if call.point.role is Role.SUBMIT and line in self._unanswered:

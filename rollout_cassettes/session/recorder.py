@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -90,7 +91,7 @@ class Recorder(Session):
         self._metadata = metadata
         self._kept: set[Key] = set()
         self._tape: Tape | None = None
-        self._playlist: Playlist | None = None
+        self._playlist = Playlist((), partial(Interaction, path))
         self._misplaced: dict[str, str] = {}
 
     # ---- what happened
@@ -125,7 +126,7 @@ class Recorder(Session):
         if covered and self._on_existing == "error":
             raise _exists(self.path, steps_of(covered))
         self._kept = set(covered) if self._on_existing == "skip" else set()
-        self._playlist = Playlist(covered, lambda key: Interaction(self._directory, key))
+        self._playlist = Playlist(covered, partial(Interaction, self._directory))
 
     def _existing(self) -> list[Key]:
         """Return what is in the directory; nothing where it isn't there, or can't be read."""
@@ -156,7 +157,6 @@ class Recorder(Session):
 
     def _answer(self, adapter: Adapter, call: Call, place: Key) -> Answer:
         assert self._tape is not None  # noqa: S101 - an open session has one
-        assert self._playlist is not None  # noqa: S101
         if call.point.role is Role.RESUBMIT:  # the run that submitted it has recorded it
             return (yield True)
         old: list[Key] | None = None

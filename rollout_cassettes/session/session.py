@@ -242,6 +242,10 @@ class Session(ABC):
     def _handle(self, call: Call) -> Answer:
         if call.point.role is Role.ENGINE:
             return (yield from self._answer_engine(call))
+        if call.point.role is Role.START:
+            for adapter, own in self._attributed(call):
+                self._start(adapter, own)
+            return (yield False)
         found = self._find(call)
         if found is None:
             return (yield False)
@@ -276,10 +280,10 @@ class Session(ABC):
             phases = sorted({key.phase for key in self._passed} - {TRAIN})
             of_phases = f", phase {' and '.join(phases)}" if phases else ""
             why.append(f"calls came for {named_steps(steps_of(self._passed))}{of_phases}")
-        if self._unseen:
-            modules = sorted({point.module for point in self._unseen})
-            why.append(f"not imported while the session was open: {', '.join(modules)}")
-        if any("." not in point.qualname for point in self._entry_points()):
+        unseen = sorted({point.module for point in self._unseen if point.claim})
+        if unseen:
+            why.append(f"not imported while the session was open: {', '.join(unseen)}")
+        if any("." not in point.qualname for point in self._entry_points() if point.claim):
             why.append("a module that imported a function by name before keeps the original")
         return "; ".join(why)
 
@@ -295,9 +299,6 @@ class Session(ABC):
     def _find(self, call: Call) -> tuple[Adapter, Call, Place] | None:
         """Return whose call it is, and where it belongs; None where it is none of the session's."""
         for adapter, own in self._attributed(call):
-            if own.point.role is Role.START:
-                self._start(adapter, own)
-                continue
             try:
                 place = adapter.place(own)
                 if place is not None:

@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from tests.docs.blocks import ROOT
+from tests.verl.overrides import VALIDATION
 from tests.verl.skip_manager import kept_apart, skipping
 
 
@@ -30,6 +31,21 @@ def verl_trainer(train: Any) -> dict[str, Any]:
             train(steps=3)
 
     return {"trainer": SimpleNamespace(fit=fit), "agent_loop_manager": None}
+
+
+def verl_validation(train: Any) -> dict[str, Any]:
+    """Return a trainer whose real `fit()` validates too; it is initialized when it is fitted.
+
+    Args:
+        train: The fixture of tests/verl/conftest.py.
+    """
+
+    def fit(agent_loop_manager: Any) -> None:
+        with redirect_stdout(io.StringIO()):
+            train(steps=3, overrides=VALIDATION)
+
+    trainer = SimpleNamespace(init=lambda: None, fit=fit)
+    return {"trainer": trainer, "agent_loop_manager": None}
 
 
 def verl_skip(assets: Any) -> dict[str, Any]:

@@ -39,6 +39,7 @@ def test_a_page_on_verl_does_what_it_says(page, main, train, assets):
     """The trainer is the real one, in this process."""
     known = {
         "verl_trainer": lambda: setups.verl_trainer(train),
+        "verl_validation": lambda: setups.verl_validation(train),
         "verl_skip": lambda: setups.verl_skip(assets),
         "verl_dumps": lambda: setups.verl_dumps(train),
     }

@@ -52,6 +52,19 @@ def test_links_lead_somewhere(page):
             assert anchor in anchors(linked), f"{page.path} links to {link}: no such heading"
 
 
+def test_the_tests_that_prove_a_claim_exist():
+    """`test_file.py::test_name` in a page is a test of this repository."""
+    written = {path.name: path.read_text() for path in (ROOT / "tests").rglob("test_*.py")}
+    named = [
+        found
+        for page in PAGES.values()
+        for found in re.findall(r"`(test_\w+\.py)::(test_\w+)`", page.prose)
+    ]
+    assert named
+    for file, test in named:
+        assert f"def {test}(" in written[file], f"{file} has no {test}"
+
+
 def test_every_page_can_be_reached_from_the_readme():
     """By following links."""
     reached, waiting = set(), [next(page for page in PAGES if page.name == "README.md")]

@@ -1,14 +1,12 @@
 """Fixtures of a user's project, for the tests of this directory."""
 
-from __future__ import annotations
-
-from tests.session.engines import (
+from tests.session.engines import (  # noqa: F401 - pytest finds them here
     counted,
     engine,
     generate,
     nothing_is_left,
     path,
+    replay,
+    tape,
     write_module,
 )
-
-__all__ = ["counted", "engine", "generate", "nothing_is_left", "path", "write_module"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import itertools
+import logging
 import sys
 import textwrap
 
@@ -113,6 +114,32 @@ def counted(engine):
 
 
 @pytest.fixture
+def tape(engine, path, generate):
+    """Record steps with `generate`: `tape(1, 1, 2) -> the live results, in order`."""
+
+    def record(*steps, adapter=generate, **options):
+        with rc.record(path=path, adapters=adapter, **options):
+            results = [engine.generate([f"{step}"], step) for step in steps]
+        engine.calls.clear()
+        return results
+
+    return record
+
+
+@pytest.fixture
+def replay(path, generate):
+    """Open a replay of `generate`: `replay(**options)`."""
+    return lambda *args, **options: rc.replay(
+        *args, **{"path": path, "adapters": generate} | options
+    )
+
+
+@pytest.fixture
 def path(tmp_path):
     """Where the cassette of a test is."""
     return tmp_path / "cassette"
+
+
+def warnings_of(caplog):
+    """List the messages of warnings and errors."""
+    return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]

@@ -2,44 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
-import importlib
-import logging
 import random
-import threading
-import time
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 import torch
 
 import rollout_cassettes as rc
-
-
-@pytest.fixture
-def tape(engine, path, generate):
-    """Record steps with `generate`: `tape(1, 1, 2) -> the live results, in order`."""
-
-    def record(*steps, adapter=generate, **options):
-        with rc.record(path=path, adapters=adapter, **options):
-            results = [engine.generate([f"{step}"], step) for step in steps]
-        engine.calls.clear()
-        return results
-
-    return record
-
-
-@pytest.fixture
-def replay(path, generate):
-    """Open a replay of `generate`: `replay(**options)`."""
-    return lambda *args, **options: rc.replay(
-        *args, **{"path": path, "adapters": generate} | options
-    )
-
-
-def warnings_of(caplog):
-    return [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+from tests.session.engines import warnings_of
 
 
 def remove(path, stem):
@@ -394,64 +364,6 @@ def test_a_flipped_bit_is_an_error(path, compression):
     assert caught.value.path == file
 
 
-# ---- repeat mode
-
-
-@pytest.mark.parametrize(
-    ("asked", "given"), [(1, 2), (2, 2), (3, 2), (4, 2), (5, 5), (6, 5), (99, 5)]
-)
-def test_repeat_gives_the_nearest_earlier_step_or_else_the_nearest_later(
-    engine, tape, replay, asked, given
-):
-    live = dict(zip((2, 5), tape(2, 5), strict=True))
-    with replay(mode="repeat") as session:
-        assert engine.generate(["whatever"], asked) == live[given]
-    assert session.played == [asked]
-    assert session.unplayed == [7 - given]
-
-
-def test_repeat_goes_through_the_calls_of_a_step_in_turn(engine, tape, replay):
-    live = tape(2, 2, 2)
-    with replay(mode="repeat"):
-        for step in (2, 3):
-            assert [engine.generate(["?"], step) for _ in range(4)] == [*live, live[0]]
-
-
-def test_repeat_goes_on_with_what_it_had_to_generate(engine, generate, path):
-    """The first step is generated and kept; the others repeat it, in this session already."""
-    with rc.replay(path=path, adapters=generate, mode="repeat", on_miss="record") as session:
-        answers = [engine.generate([f"prompt {step}"], step) for step in (1, 2, 3)]
-    assert answers[0] == answers[1] == answers[2]
-    assert len(engine.calls) == 1
-    assert (session.recorded, session.played) == ([1], [2, 3])
-
-
-def test_repeat_looks_for_what_the_adapter_recorded_itself(engine, path, tape):
-    tape(1)
-    other = rc.adapters.function(
-        f"{engine.__name__}:Engine.static", step_of=lambda prompts: int(prompts[0])
-    )
-    with rc.record("3", path=path, adapters=other):
-        live = engine.Engine.static(["3"])
-    with rc.replay(path=path, adapters=other, mode="repeat"):
-        assert engine.Engine.static(["1"]) == live
-
-
-@pytest.mark.parametrize("on_miss", ["error", "generate", "record"])
-def test_repeat_misses_where_a_phase_was_never_recorded(engine, path, tape, on_miss):
-    tape(1)
-    val = rc.adapters.function(
-        f"{engine.__name__}:generate", step_of=lambda *_: 1, phase_of=lambda *_: "val"
-    )
-    with rc.replay(path=path, adapters=val, mode="repeat", on_miss=on_miss) as session:
-        if on_miss == "error":
-            with pytest.raises(rc.StepNotRecordedError):
-                engine.generate(["1"], 1)
-        else:
-            engine.generate(["1"], 1)
-    assert session.recorded == ([1] if on_miss == "record" else [])
-
-
 # ---- what was never asked for
 
 
@@ -494,139 +406,3 @@ def test_a_replay_that_was_never_asked_says_why(engine, path, tape, replay, capl
     (text,) = warnings_of(caplog)
     assert f"nothing was replayed from {path}: no call for the steps 2 came through" in text
     assert "calls came for step 1" in text
-
-
-# ---- random generators
-
-
-def draws():
-    return random.random(), np.random.rand(), torch.rand(()).item()  # noqa: NPY002
-
-
-def seed():
-    random.seed(0)
-    np.random.seed(0)  # noqa: NPY002
-    torch.manual_seed(0)
-
-
-@pytest.mark.parametrize("restore_rng", [True, False])
-def test_generators_are_left_where_the_live_call_left_them(path, restore_rng):
-    @rc.adapters.function
-    def generate():
-        return draws()
-
-    seed()
-    with rc.record(path=path):
-        generate()
-    after = draws()
-    seed()
-    with rc.replay(path=path, restore_rng=restore_rng):
-        generate()
-    assert (draws() == after) == restore_rng
-
-
-def test_generators_that_the_live_call_did_not_touch_stay_where_they_are(path):
-    @rc.adapters.function
-    def generate():
-        return torch.rand(())
-
-    with rc.record(path=path):
-        generate()
-    seed()
-    expected = random.random()
-    seed()
-    with rc.replay(path=path):
-        generate()
-    assert random.random() == expected
-
-
-@pytest.mark.parametrize("lent", [(1, 1), (1, 2)])
-def test_repeat_restores_generators_only_for_the_very_call(engine, tape, replay, lent):
-    """Otherwise every step of a long run would draw the same numbers."""
-    tape(1)
-    random.seed(0)
-    expected = random.random()
-    with replay(mode="repeat"):
-        left = []
-        for step in lent:
-            random.seed(0)
-            engine.generate(["1"], step)
-            left.append(random.random())
-    assert left[0] != expected
-    assert left[1] == expected
-
-
-async def test_after_calls_that_overlapped_generators_are_where_they_were(write_module, path):
-    module = importlib.import_module(
-        write_module("""
-            import asyncio, random
-            async def generate(delay):
-                value = random.random()
-                await asyncio.sleep(delay)
-                return value, random.random()
-        """)
-    )
-    adapter = rc.adapters.function(f"{module.__name__}:generate")
-
-    async def run():
-        random.seed(0)
-        results = await asyncio.gather(*(module.generate(delay) for delay in (0.03, 0.01, 0.02)))
-        return results, random.random()
-
-    with rc.record(path=path, adapters=adapter):
-        live = await run()
-    with rc.replay(path=path, adapters=adapter):
-        assert await run() == live
-
-
-# ---- threads and tasks
-
-
-async def test_hundreds_of_tasks_in_flight_get_their_own_recordings(engine, path):
-    adapter = rc.adapters.function(f"{engine.__name__}:agenerate", step_of=lambda *_, **__: 1)
-    delays = [random.Random(number).random() / 50 for number in range(200)]
-
-    async def run():
-        return await asyncio.gather(
-            *(engine.agenerate([f"{n}"], delay=delay) for n, delay in enumerate(delays))
-        )
-
-    with rc.record(path=path, adapters=adapter):
-        live = await run()
-    engine.calls.clear()
-    with rc.replay(path=path, adapters=adapter, on_unplayed="error") as session:
-        assert await run() == live
-    assert engine.calls == []
-    assert session.played == [1]
-
-
-def test_threads_get_the_recordings_of_their_requests(engine, path, generate):
-    prompts = [[f"{number}"] for number in range(60)]
-
-    def run(order):
-        barrier = threading.Barrier(6)
-
-        def work(each):
-            barrier.wait(10)
-            return [(prompt[0], engine.generate(prompt, 1)) for prompt in each]
-
-        with ThreadPoolExecutor(6) as pool:
-            parts = [order[start::6] for start in range(6)]
-            return dict(pair for pairs in pool.map(work, parts) for pair in pairs)
-
-    with rc.record(path=path, adapters=generate) as session:
-        live = run(prompts)
-    assert len(session.summary().faults) == 0
-    engine.calls.clear()
-    with rc.replay(path=path, adapters=generate, on_unplayed="error"):
-        assert run(prompts[::-1]) == live
-    assert engine.calls == []
-
-
-def test_the_summary_may_be_asked_for_while_threads_record(engine, path, generate):
-    with rc.record(path=path, adapters=generate) as session, ThreadPoolExecutor(2) as pool:
-        futures = [pool.submit(engine.generate, ["a"], step) for step in range(1, 30)]
-        while not all(future.done() for future in futures):
-            assert set(session.recorded) <= set(range(1, 30))
-            time.sleep(0.001)
-    assert session.recorded == list(range(1, 30))

@@ -2,7 +2,8 @@
 
     python -m tests.verl.rollouter_actor ASSETS DIRECTORY
 
-Prints a line of JSON: what came back from the actor's `fit`, and what of an error of a replay.
+Prints a line of JSON: what came back from the actor's `fit`, what of an error of a replay, and what
+of a relative path.
 The rollouter is verl's own, made as verl makes it, up to the point where it would start engines.
 """
 
@@ -46,7 +47,8 @@ def main(assets_directory, directory):
     options = OmegaConf.to_container(config.ray_kwargs.ray_init)
     ray.init(**{**options, "runtime_env": runtime_env})
     try:
-        print(json.dumps({"fit": fit(config), "mismatch": mismatch(directory)}))
+        told = {"fit": fit(config), "mismatch": mismatch(directory), "relative": relative()}
+        print(json.dumps(told))
     finally:
         ray.shutdown()
 
@@ -104,6 +106,34 @@ def mismatch(directory):
     except rc.RequestMismatchError as error:
         return {"text": str(error), "row": error.row, "field": error.field, "step": error.step}
     return None
+
+
+def relative():
+    """Hand a trainer in an actor a relative path that nobody has made absolute."""
+    import ray
+
+    @ray.remote(num_cpus=0)
+    class Runner:
+        def run(self):
+            from omegaconf import OmegaConf
+            from verl.trainer.ppo.ray_trainer import RayPPOTrainer
+
+            class Trainer(RayPPOTrainer):
+                config = OmegaConf.create({"cassettes": {"mode": "record", "path": "here"}})
+
+                def __init__(self):
+                    pass
+
+                def fit(self):
+                    pass
+
+            Trainer().fit()
+
+    try:
+        ray.get(Runner.remote().run.remote())
+    except rc.CassetteError as error:
+        return error.what
+    return "nothing was raised"
 
 
 if __name__ == "__main__":

@@ -32,6 +32,39 @@ def runs(assets, tmp_path_factory):
     return live, again, directory / "cassettes" / "gsm8k-tiny"
 
 
+@pytest.fixture(scope="module")
+def v0_runs(assets, tmp_path_factory):
+    """The same with verl's V0 trainer: recorded by Hydra keys, and replayed by command line."""
+    from tests.verl.main_ppo import overrides, run
+
+    directory, caches = tmp_path_factory.mktemp("v0"), tmp_path_factory.mktemp("caches")
+    keys = shlex.join([*overrides(assets, steps=2), "trainer.use_v1=False"])
+    recorded = run(
+        f"python -m verl.trainer.main_ppo {keys} +cassettes.mode=record +cassettes.path=c",
+        directory,
+        caches,
+    )
+    replayed = run(
+        "rollout-cassettes run --replay c --engines off --on-unplayed error "
+        f"-- python -m verl.trainer.main_ppo {keys}",
+        directory,
+        caches,
+    )
+    return recorded, replayed, directory / "c"
+
+
+def test_the_v0_trainer_is_recorded_and_replayed_too(v0_runs):
+    """`RayPPOTrainer.fit`, in its own Ray actor, with the engine left out of the replay."""
+    live, again, cassette = v0_runs
+    assert live.status == 0, live.output[-5000:]
+    assert again.status == 0, again.output[-5000:]
+    assert {each.manifest.adapter for each in rc.open_cassette(cassette)} == {"verl_v0"}
+    assert f"{cassette}: 2 steps replayed, 0 generated live" in again.output
+    assert "_initialize_llm_servers is not called: the engine is off" in again.output
+    assert sorted(again.metrics) == [1, 2]
+    assert untimed(again.metrics) == untimed(live.metrics)
+
+
 def test_the_command_line_records(runs):
     """In the actor that runs the trainer, under the directory in which the command was started."""
     live, _, cassette = runs

@@ -52,3 +52,8 @@ def test_an_error_comes_through_ray_as_it_is(run):
     assert (error["step"], error["row"], error["field"]) == (1, 0, "text")
     assert "The live request is not the one recorded for step 1" in error["text"]
     assert "on_mismatch='warn'" in error["text"]
+
+
+def test_a_relative_path_is_refused_in_an_actor_where_nobody_made_it_absolute(run):
+    """Its working directory is Ray's choice."""
+    assert "the path here is relative" in run[2]["relative"]

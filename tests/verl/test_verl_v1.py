@@ -253,6 +253,37 @@ def test_repeat_cycles_through_whole_groups_which_stay_apart(train, recording):
     assert all(groups.count(group) == 2 for group in groups)
 
 
+def test_repeat_fills_groups_up(train, tmp_path):
+    """One of eight trajectories is missing; in repeat mode its group goes through its own again."""
+    with rc.record(path=tmp_path / "c"):
+        train(steps=1, fail=(3,))
+    with rc.replay(mode="repeat", path=tmp_path / "c"):
+        again = train(steps=1)
+    (batch,) = again.actor_batches
+    assert not any(tag.get("is_padding") for tag in batch.tags)
+    assert sorted(key.split("_")[1] for key in batch.keys) == ["0"] * 4 + ["1"] * 4
+    assert_session_ids(batch)
+    responses = {}
+    for row, uid in zip(batch.fields["responses"], batch.fields["uid"], strict=True):
+        responses.setdefault(uid, []).append(row.tolist())
+    assert sum(first == second for first, second in responses.values()) == 1
+
+
+def assert_session_ids(batch):
+    """The field says what the key says."""
+    numbers = [int(key.split("_")[1]) for key in batch.keys]
+    assert [int(number) for number in batch.fields["session_id"]] == numbers
+
+
+def test_session_ids_agree_with_the_keys(train, recording):
+    """In the order in which the rows were sampled, whatever that was."""
+    live, path = recording
+    with rc.replay(path=path):
+        again = train(overrides=VALIDATION)
+    for batch in (*live.actor_batches, *again.actor_batches):
+        assert_session_ids(batch)
+
+
 def test_repeat_leaves_out_groups_that_are_not_asked_for(train, recording):
     """Two live prompts get two of the four recorded groups."""
     _, path = recording

@@ -78,7 +78,9 @@ def fitted(keys: Sequence[str], uids: Sequence[str]) -> list[Row]:
     for rollout in dict.fromkeys(rollouts):
         groups.setdefault(rollout.uid, []).append(rollout.number)
     rows: list[Row] = []
-    for start in range(0, len(uids) if groups else 0, len(groups)):
+    if not groups:
+        return rows
+    for start in range(0, len(uids), len(groups)):
         lap = dict(zip(groups, uids[start : start + len(groups)], strict=False))
         for source, old in enumerate(rollouts):
             if old.uid in lap:
@@ -122,12 +124,11 @@ def _restore_field(data: Any, name: str, rows: Sequence[Row], shift: int | None)
     if isinstance(field, torch.Tensor):
         if shift and name in _STEP_TAGS:
             data[name] = field + shift
-        elif name == "session_id" and any(row.old.number != row.new.number for row in rows):
-            numbers = [int(row.new.number) for row in rows]
-            data[name] = torch.tensor(numbers, dtype=field.dtype).reshape(field.shape)
         return
     before = field.tolist()
     after = [renamed(value, row) for value, row in zip(before, rows, strict=True)]
+    if name == "session_id" and any(row.new.number != row.old.number for row in rows):
+        after = [int(row.new.number) for row in rows]
     if name in _STEP_TAGS:
         after = [_later(value, shift) for value in after]
     if any(new is not old for new, old in zip(after, before, strict=True)):
