@@ -242,10 +242,6 @@ class Session(ABC):
     def _handle(self, call: Call) -> Answer:
         if call.point.role is Role.ENGINE:
             return (yield from self._answer_engine(call))
-        if call.point.role is Role.START:
-            for adapter, own in self._attributed(call):
-                self._start(adapter, own)
-            return (yield False)
         found = self._find(call)
         if found is None:
             return (yield False)
@@ -299,6 +295,10 @@ class Session(ABC):
     def _find(self, call: Call) -> tuple[Adapter, Call, Place] | None:
         """Return whose call it is, and where it belongs; None where it is none of the session's."""
         for adapter, own in self._attributed(call):
+            # Not call.point: that may be of another handler, to which the function is something else.
+            if own.point.role is Role.START:
+                self._start(adapter, own)
+                continue
             try:
                 place = adapter.place(own)
                 if place is not None:

@@ -7,6 +7,7 @@ import importlib
 import pytest
 
 import rollout_cassettes as rc
+from rollout_cassettes import patching
 from rollout_cassettes.adapters import Adapter, EntryPoint, Place, Role
 
 QUEUE = """
@@ -109,6 +110,31 @@ def test_a_guarded_call_is_refused(queue, adapters, path):
     ):
         queue.start(elsewhere=True)
     assert queue.start(elsewhere=True) == "started"
+
+
+class Onlooker:
+    """A handler that is no session, such as verl's plugin, and lets all calls pass."""
+
+    def handle(self, call):
+        return (yield False)
+
+    def pass_over(self, call):
+        pass
+
+
+def test_a_start_is_one_to_the_session_whatever_it_is_to_others(queue, adapters, path):
+    """Who wrapped the function first has a say in nothing: the guard guards, and calls go on."""
+    onlooker, point = Onlooker(), EntryPoint("onlooker", queue.__name__, "start")
+    patching.activate(onlooker, [point])
+    try:
+        with rc.record(path=path, adapters=adapters) as session:
+            assert queue.start() == "started"
+            queue.generate(["first"])
+            with pytest.raises(rc.CassetteError, match="first can't start elsewhere"):
+                queue.start(elsewhere=True)
+    finally:
+        patching.deactivate(onlooker, [point])
+    assert session.recorded == [1]
 
 
 def test_a_guard_that_is_not_there_guards_nothing(queue, adapters, path):
