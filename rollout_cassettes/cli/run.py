@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Iterator
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -124,6 +125,17 @@ def _require_plugin() -> None:
         raise CassetteError(
             f"{PLUGINS_VARIABLE}={allowed} keeps verl from loading rollout_cassettes.",
             fixes=[f"Add {PLUGIN} to it, or leave it out."],
+        )
+    verl = find_spec("verl")
+    # verl 0.8.0 loads none. Its version is not asked: checkouts have the last release's.
+    if verl and verl.origin and PLUGINS not in Path(verl.origin).read_text(encoding="utf-8"):
+        raise CassetteError(
+            f"The verl in {Path(verl.origin).parent} loads no plugins: nothing would be recorded or "
+            "replayed.",
+            fixes=[
+                "Install verl 0.9.0 or newer.",
+                "Put a with-block around fit, in the process that runs the trainer.",
+            ],
         )
 
 

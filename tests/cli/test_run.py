@@ -141,3 +141,19 @@ def test_it_refuses_to_run_where_verl_would_not_load_the_plugin(allowed):
         assert f"VERL_USE_EXTERNAL_PLUGINS={allowed}" in done.stderr
     else:
         assert done.stdout == "ran\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "status"),
+    [("", 1), ("_discovered = _entry_points(group='verl.plugins')", 0)],
+    ids=["verl 0.8.0", "verl 0.9.1"],
+)
+def test_it_refuses_to_run_where_verl_knows_no_plugins(tmp_path, source, status):
+    """The training would go on, and nothing would be recorded."""
+    (tmp_path / "verl").mkdir()
+    (tmp_path / "verl" / "__init__.py").write_text(source)
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    done = run("--record", "x", "--", "echo", "ran", PYTHONPATH=path)
+    assert done.returncode == status
+    assert (done.stdout == "ran\n") is (status == 0)
+    assert ("loads no plugins" in done.stderr) is (status == 1)
