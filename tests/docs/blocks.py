@@ -106,7 +106,8 @@ class Page:
 
 def pages() -> list[Page]:
     """Return all pages that users and contributors read."""
-    paths = [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "cassettes" / "README.md"]
+    paths = [ROOT / "README.md", ROOT / "CHANGELOG.md"]
+    paths += [ROOT / "cassettes" / "README.md", ROOT / "tests" / "peers" / "README.md"]
     paths += sorted((ROOT / "docs").rglob("*.md"))
     return [Page.read(path.relative_to(ROOT)) for path in paths]
 
