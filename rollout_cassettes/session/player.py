@@ -252,16 +252,14 @@ class Player(Session):
         if missing or live:
             raise not_covered(self.path, missing, live, self._playlist.steps)
 
-    def _answer_engine(self, call: Call) -> Answer:
+    def _answer_engine(self, adapter: Adapter, call: Call) -> Answer:
         """Leave the engine out, if so asked."""
-        adapters = [*self._attributed(call)]
-        if self._engines == "live" or not adapters:
+        if self._engines == "live":
             return (yield False)
-        adapter, own = adapters[0]
         level = logging.DEBUG if call.point.target in self._idle else logging.INFO
         logger.log(level, "%s is not called: the engine is off", call.point)
         self._idle.add(call.point.target)
-        return adapter.idle(own)
+        return adapter.idle(call)
 
     # ---- answering
 

@@ -213,7 +213,7 @@ class Session(ABC):
         """Let an adapter refuse a run that starts."""
         adapter.start(call)
 
-    def _answer_engine(self, call: Call) -> Answer:  # noqa: ARG002 - a player may leave it out
+    def _answer_engine(self, adapter: Adapter, call: Call) -> Answer:  # noqa: ARG002 - a hook
         """Let the rollout engine be started, or given new weights."""
         return (yield False)
 
@@ -240,12 +240,20 @@ class Session(ABC):
             raise
 
     def _handle(self, call: Call) -> Answer:
-        if call.point.role is Role.ENGINE:
-            return (yield from self._answer_engine(call))
-        found = self._find(call)
-        if found is None:
-            return (yield False)
-        adapter, call, given = found
+        for adapter, own in self._attributed(call):
+            match own.point.role:
+                case Role.START:
+                    self._start(adapter, own)
+                case Role.ENGINE:
+                    return (yield from self._answer_engine(adapter, own))
+                case _:
+                    given = self._place(adapter, own)
+                    if given is not None:
+                        return (yield from self._answer_at(adapter, own, given))
+        return (yield False)
+
+    def _answer_at(self, adapter: Adapter, call: Call, given: Place) -> Answer:
+        """Answer a call that belongs somewhere, or let it pass if that is not covered."""
         with self._numbered(adapter, given) as place:
             if not self._covers(adapter, call, given, place):
                 self._prepare_live(adapter, call, place)
@@ -292,20 +300,14 @@ class Session(ABC):
         for point, adapter in self._points.get(call.point.target, ()):
             yield adapter, call.at(point)
 
-    def _find(self, call: Call) -> tuple[Adapter, Call, Place] | None:
-        """Return whose call it is, and where it belongs; None where it is none of the session's."""
-        for adapter, own in self._attributed(call):
-            # Not call.point: that may be of another handler, to which the function is something else.
-            if own.point.role is Role.START:
-                self._start(adapter, own)
-                continue
-            try:
-                place = adapter.place(own)
-                if place is not None:
-                    return adapter, own, _checked(place)
-            except Exception as error:  # noqa: BLE001 - the adapter may run code of the user's
-                self._misplace(own, error)
-        return None
+    def _place(self, adapter: Adapter, call: Call) -> Place | None:
+        """Return where a call belongs; None where it is none of the adapter's."""
+        try:
+            place = adapter.place(call)
+            return None if place is None else _checked(place)
+        except Exception as error:  # noqa: BLE001 - the adapter may run code of the user's
+            self._misplace(call, error)
+            return None
 
     @contextmanager
     def _numbered(self, adapter: Adapter, place: Place) -> Iterator[Key]:

@@ -75,11 +75,12 @@ def test_a_with_block_around_run_ppo_is_refused(tmp_path):
     import ray
     from verl.trainer import main_ppo
 
+    started = ray.is_initialized()
     with rc.record(path=tmp_path / "c"), pytest.raises(rc.CassetteError) as caught:
         main_ppo.run_ppo(config=None, task_runner_class=main_ppo.TaskRunnerV1)
     for way in ("rollout-cassettes run", "+cassettes.mode=record", "task runner of your own"):
         assert way in str(caught.value)
-    assert not ray.is_initialized()
+    assert ray.is_initialized() == started
 
 
 def test_run_ppo_imported_by_name_is_refused_too(tmp_path, assets):
@@ -89,9 +90,10 @@ def test_run_ppo_imported_by_name_is_refused_too(tmp_path, assets):
 
     from rollout_cassettes.demo.config import compose_config
 
+    started = ray.is_initialized()
     with rc.record(path=tmp_path / "c"), pytest.raises(rc.CassetteError, match="in a Ray actor"):
         run_ppo(compose_config(assets, 1), task_runner_class=TaskRunnerV1)
-    assert not ray.is_initialized()
+    assert ray.is_initialized() == started
 
 
 def test_a_session_without_an_adapter_for_verl_does_not_mind(tmp_path):
