@@ -42,6 +42,7 @@ class EntryPoint:
         qualname: Its qualified name in the module, such as ``"ReplayBuffer.sample"``.
         framework: The distribution it belongs to, for messages; empty where it is the user's own.
         role: What it is for.
+        since: The first release of the framework that has it; an older one may lack it.
         overrides: Whether methods of subclasses that override it are entry points too.
     """
 
@@ -50,6 +51,7 @@ class EntryPoint:
     qualname: str
     framework: str = ""
     role: Role = Role.WHOLE
+    since: str = ""
     overrides: bool = False
 
     @classmethod

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
+from packaging.version import Version
+
 from rollout_cassettes.errors import EntryPointNotFoundError
 from rollout_cassettes.patching import subclasses
 from rollout_cassettes.patching.attribute import Attribute
@@ -88,8 +90,8 @@ class Patch:
         try:
             owner, name = _find(self._wanted[0], module)
         except EntryPointNotFoundError:
-            if all(point.role is Role.START for point in self._wanted):
-                return  # what is not there can't be refused
+            if all(_may_be_missing(point) for point in self._wanted):
+                return
             raise
         self._wrap(owner, name)
         if isinstance(owner, type) and any(point.overrides for point in self._wanted):
@@ -207,6 +209,17 @@ def _remedies(point: EntryPoint) -> list[str]:
         "adapters=[rollout_cassettes.adapters.function('package.module:Qualified.name')]."
     )
     return [release, by_name]
+
+
+def _may_be_missing(point: EntryPoint) -> bool:
+    """Tell whether nothing is lost with an entry point that its module lacks.
+
+    What is not there can't be refused; and a release may be older than the function.
+    """
+    if point.role is Role.START:
+        return True
+    version = _version(point.framework) if point.since else None
+    return version is not None and Version(version) < Version(point.since)
 
 
 def _distribution(module: str) -> str:

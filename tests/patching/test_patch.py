@@ -373,3 +373,22 @@ def test_nothing_is_logged_where_all_goes_well(engine, caplog):
     with caplog.at_level(logging.DEBUG), opened(point(engine, "generate")):
         engine.generate(["a"])
     assert caplog.records == []
+
+
+@pytest.mark.parametrize("since", ["", "1.0"])
+def test_what_a_release_should_have_is_missed(engine, since):
+    """pytest stands for the framework: it is installed, in a later version."""
+    late = point(engine, "absent", framework="pytest", since=since)
+    with (
+        pytest.raises(rc.EntryPointNotFoundError, match=r"pytest .* has no function"),
+        opened(late),
+    ):
+        pass
+
+
+def test_an_older_release_may_lack_what_came_later(engine):
+    """And what it has is intercepted all the same."""
+    late = point(engine, "absent", framework="pytest", since="9999")
+    with opened(late, point(engine, "generate")) as session:
+        engine.generate(["a"])
+    assert len(session.calls) == 1

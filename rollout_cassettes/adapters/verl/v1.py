@@ -35,16 +35,17 @@ _ASYNC_BUFFER = "verl.trainer.ppo.v1.replay_buffer:ReplayBufferAsync"
 _MANAGER = "verl.experimental.agent_loop.agent_loop:AgentLoopManager"
 
 
-def _point(owner: str, method: str, role: Role) -> EntryPoint:
-    return EntryPoint.to(NAME, f"{owner}.{method}", framework="verl", role=role, overrides=True)
+def _point(owner: str, method: str, role: Role, since: str = "") -> EntryPoint:
+    target = f"{owner}.{method}"
+    return EntryPoint.to(NAME, target, framework="verl", role=role, since=since, overrides=True)
 
 
 _SUBMIT = _point(_TRAINER, "_submit_batch_to_rollout", Role.SUBMIT)
 _RESUBMIT = _point(_TRAINER, "_reissue_inflight_prompts", Role.RESUBMIT)
 _VALIDATE = _point(_MANAGER, "generate_sequences", Role.SUBMIT)
 _SAMPLE = _point(_BUFFER, "sample", Role.SAMPLE)
-_COUNT = _point(_ASYNC_BUFFER, "get_sampleable_count", Role.POLL)
-_WAIT = _point(_ASYNC_BUFFER, "wait_for_sampleable", Role.POLL)
+_COUNT = _point(_ASYNC_BUFFER, "get_sampleable_count", Role.POLL, since="0.9.1")
+_WAIT = _point(_ASYNC_BUFFER, "wait_for_sampleable", Role.POLL, since="0.9.1")
 
 
 class VerlV1(VerlAdapter):
