@@ -17,6 +17,7 @@ from rollout_cassettes.errors import CassetteError, UnplayedError, named_steps, 
 from rollout_cassettes.patching import Answer, Call, Role
 from rollout_cassettes.session import options
 from rollout_cassettes.session.coverage import not_covered
+from rollout_cassettes.session.draft import Draft
 from rollout_cassettes.session.matching import Rows, fingerprint, mismatch
 from rollout_cassettes.session.miss import Miss
 from rollout_cassettes.session.playlist import Loop, Marks, Playlist
@@ -124,6 +125,7 @@ class Player(Session):
         steps: Steps,
         adapters: list[Adapter] | None,
         phases: frozenset[str] | None = None,
+        draft: Draft | None = None,
         *,
         mode: options.Mode = "cache",
         on_miss: options.OnMiss = "error",
@@ -136,7 +138,7 @@ class Player(Session):
         on_unstorable: options.OnUnstorable = "warn",
         metadata: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(path, steps, adapters, phases)
+        super().__init__(path, steps, adapters, phases, draft)
         self._mode = mode
         self._on_miss = on_miss
         self._on_mismatch = on_mismatch
@@ -204,8 +206,8 @@ class Player(Session):
 
     def _open(self) -> None:
         if self._on_miss == "record":
-            self._tape = Tape(self.path, **self._recording)
-        cassette = Cassette(self.path)
+            self._tape = Tape(self._directory, **self._recording, cassette=self.path)
+        cassette = Cassette(self._directory)
         if not cassette.keys and self._on_miss != "record":
             raise not_found(self.path)
         kind = Loop if self._mode == "repeat" else Playlist
@@ -217,7 +219,9 @@ class Player(Session):
             raise not_covered(self.path, missing, [], cassette.steps)
 
     def _interaction(self, key: Key) -> Interaction:
-        return Interaction(self.path, key, device=self._device, strict=True)
+        is_new = self._tape is not None and key in self._tape.recorded
+        directory = self._directory if is_new else self.path  # an error is to name the cassette
+        return Interaction(directory, key, device=self._device, strict=True)
 
     def _close(self) -> None:
         if self._tape is not None:
