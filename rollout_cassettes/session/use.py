@@ -9,6 +9,7 @@ import threading
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -196,7 +197,7 @@ class use_cassette:  # noqa: N801 - used like a function
     def _new_session(self) -> Session:
         """Return a session that does what the record mode says."""
         match self.record_mode:
-            case "once" if not (self.path.is_dir() and Cassette(self.path).keys):
+            case "once" if records("once", self.path):
                 return self._recorder("error", self._draft(copied=False))
             case "new_steps":
                 return self._player("record", self._draft(copied=True))
@@ -226,6 +227,13 @@ class use_cassette:  # noqa: N801 - used like a function
         """Return where to record, if not in the cassette itself."""
         strict = self._recording["on_unstorable"] == "error"
         return Draft(self.path, copied=copied, strict=strict) if self._drafts else None
+
+
+def records(record_mode: options.RecordMode, path: Path) -> bool:
+    """Tell whether a session that is opened now may write to its cassette."""
+    if record_mode == "once":
+        return not (path.is_dir() and Cassette(path).keys)
+    return record_mode != "none"
 
 
 class _SharedBlock:
