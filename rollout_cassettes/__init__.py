@@ -2,6 +2,8 @@
 
 Record what the rollout engine produced at each step of a training run, and replay it without the
 engine, in milliseconds, equal to the bit.
+
+PYTEST_DONT_REWRITE: else pytest warns where someone imports the library before calling `pytest.main`.
 """
 
 import importlib

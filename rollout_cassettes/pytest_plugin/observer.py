@@ -72,12 +72,7 @@ class Observer:
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
         """Tell how a test ended, before it is torn down."""
         report = yield
-        if report.when == "call" and report.passed:
-            self._run.passed(item)
-        if not report.passed:
-            self._run.suite.is_complete = False
-        if report.failed:
-            self._run.failed()
+        self._run.judge(item, report)
         remedy = None if call.excinfo is None else self._run.remedy(item, call.excinfo.value)
         if report.failed and remedy is not None:
             report.sections.append(("rollout cassette", remedy))

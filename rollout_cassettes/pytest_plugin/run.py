@@ -59,7 +59,7 @@ class Run:
         self.blocker: Blocker | None = None
         self._config = config
         self._sessions: dict[str, Session] = {}
-        self._passed: set[str] = set()
+        self._verdicts: dict[str, bool] = {}
         self._failures = 0
         self._named: defaultdict[Path, set[str]] = defaultdict(set)
         self._recorded_by: dict[Path, str] = {}
@@ -74,7 +74,10 @@ class Run:
         self.unblock()
         if self._config.option.block_rollouts or self._config.getini("block_rollouts"):
             self.blocker = Blocker()
-            self.blocker.__enter__()
+            try:
+                self.blocker.__enter__()
+            except CassetteError as error:  # a framework that no adapter knows in this release
+                raise pytest.UsageError(str(error)) from None
 
     def unblock(self) -> None:
         """Let rollouts go live again."""
@@ -115,15 +118,15 @@ class Run:
             CassetteError: If an option is unknown, or the cassette can't be recorded in this run.
         """
         test = node_id(item)
-        self._passed.discard(test)
         with suppress(_TestFailed), ExitStack() as block:
             try:
                 opened = self._cassette_of(item, fixture, directory)
                 self._sessions[test] = session = block.enter_context(opened)
             except CassetteError as error:  # no line of code is to blame: the message says it all
                 raise pytest.fail.Exception(str(error), pytrace=False) from None
+            block.callback(self._sessions.pop, test)  # it holds what it has read
             yield session
-            if test not in self._passed:
+            if not self._verdicts.pop(test, False):
                 raise _TestFailed
 
     def _cassette_of(
@@ -243,13 +246,13 @@ class Run:
 
     # ---- after the tests
 
-    def passed(self, item: pytest.Item) -> None:
-        """Take note that a test passed, before it is torn down: what it recorded is kept."""
-        self._passed.add(node_id(item))
-
-    def failed(self) -> None:
-        """Take note that something failed."""
-        self._failures += 1
+    def judge(self, item: pytest.Item, report: pytest.TestReport) -> None:
+        """Take note of how a test went, or a part of it: what it recorded is kept if all passed."""
+        test = node_id(item)
+        if report.when == "call" and test in self._sessions:
+            self._verdicts[test] = report.passed and self._verdicts.get(test, True)
+        self._failures += report.failed
+        self.suite.is_complete &= report.passed
 
     def forget_refusals(self) -> None:
         """Begin with a new test."""

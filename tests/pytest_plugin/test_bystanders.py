@@ -32,6 +32,14 @@ def test_a_run_without_cassettes_imports_nothing_and_warns_of_nothing(off):
         assert "rollout cassettes ===" not in after.output
 
 
+def test_the_library_may_be_imported_before_pytest_is_started():
+    """pytest would warn that it can't rewrite it, as the package of an installed plugin."""
+    Example.of("""
+def test_one():
+    pytest.register_assert_rewrite(rc.__name__)
+""").run_pytest("-W", "error", outcomes={"passed": 1})
+
+
 def test_an_assertion_of_others_is_explained_as_before():
     """Lists, dicts and strings are pytest's own affair, also where the library is in use."""
     example = Example.of("""

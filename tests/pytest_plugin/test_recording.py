@@ -88,6 +88,22 @@ def test_a_test_that_does_not_come_to_its_end_records_nothing(ending, outcome):
     example.run_pytest("--rollout-record-mode=once", outcomes={outcome: 1}, changed_files=[])
 
 
+def test_a_test_with_a_subtest_that_fails_records_nothing():
+    """Though its own function ends well."""
+    example = Example.of("""
+@pytest.mark.rollout_cassette
+def test_one(subtests):
+    engine.generate(["a"])
+    with subtests.test("bad"):
+        assert engine.WORD == "friday"
+    with subtests.test("good"):
+        pass
+""")
+    example.run_pytest("--rollout-record-mode=once", changed_files=[])
+    recorded = example.on("friday").run_pytest("--rollout-record-mode=once")
+    assert recorded.cassettes() == {ONE: [1]}
+
+
 def test_a_test_whose_fixture_fails_records_nothing():
     """It opened its cassette, and never ran."""
     example = Example.of(
