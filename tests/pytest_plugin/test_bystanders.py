@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 from tests.pytest_plugin.example import Example
@@ -32,12 +35,25 @@ def test_a_run_without_cassettes_imports_nothing_and_warns_of_nothing(off):
         assert "rollout cassettes ===" not in after.output
 
 
-def test_the_library_may_be_imported_before_pytest_is_started():
-    """pytest would warn that it can't rewrite it, as the package of an installed plugin."""
-    Example.of("""
-def test_one():
-    pytest.register_assert_rewrite(rc.__name__)
-""").run_pytest("-W", "error", outcomes={"passed": 1})
+def test_the_library_may_be_imported_before_pytest_is_called(tmp_path):
+    """pytest would warn that it can't rewrite the package of an installed plugin."""
+    script = """
+import sys
+import pytest
+import rollout_cassettes
+
+class Installed:
+    def pytest_collection(self):
+        pytest.register_assert_rewrite("rollout_cassettes")
+
+sys.exit(pytest.main(["-W", "error", "-p", "no:cacheprovider", "-p", "no:asyncio"], [Installed()]))
+"""
+    (tmp_path / "test_it.py").write_text("def test_it(): pass")
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert "1 passed" in done.stdout, done.stdout
+    assert "warning" not in done.stdout
 
 
 def test_an_assertion_of_others_is_explained_as_before():

@@ -76,6 +76,24 @@ def test_the_cassette_of_a_test_that_did_not_run_is_no_orphan():
         assert "used by no test" not in run.output
 
 
+def test_a_cassette_is_expected_by_its_name_or_by_its_test():
+    """The test was renamed since, or a fixture chose another directory; and now it does not run."""
+    named = TWO.replace("rollout_cassette\ndef test_two", "rollout_cassette('two')\ndef test_two")
+    example = Example.of(named).run_pytest("--rollout-record-mode=once", outcomes={"passed": 2})
+    renamed = example.edit("def test_two", "def test_too")
+    assert "used by no test" not in renamed.run_pytest(REPORT, "-k", "one").output
+    elsewhere = Example.of(
+        """
+@pytest.fixture
+def rollout_cassette_dir(request):
+    return request.path.parent / "cassettes" / "elsewhere"
+"""
+        + TWO
+    ).run_pytest("--rollout-record-mode=once", outcomes={"passed": 2})
+    assert "cassettes/elsewhere/test_two" in elsewhere.cassettes()
+    assert "used by no test" not in elsewhere.run_pytest(REPORT, "-k", "one").output
+
+
 def test_a_cassette_of_a_fixture_is_judged_where_every_test_passed():
     """Nobody knows which tests need it."""
     example = Example.of("""

@@ -31,7 +31,19 @@ def test_every_worker_records_and_replays_and_the_reports_are_merged():
     lines = report(replayed)
     assert lines[0].startswith("2 replayed (")
     assert lines[-1] == "  cassettes/test_it/test_one[c]"
-    assert sum("test_one[a]" in line for line in lines) == 1, "what one worker used, all used"
+
+
+def test_what_one_worker_used_is_no_orphan_to_the_others():
+    """Also where nothing told them beforehand that the test uses a cassette."""
+    example = Example.of("""
+@pytest.mark.parametrize("word", "abcd")
+def test_one(word, request):
+    request.getfixturevalue("rollout_cassette")
+    engine.generate([word])
+""")
+    recorded = run(example, "--rollout-record-mode=once", outcomes={"passed": 4})
+    assert len(recorded.cassettes()) == 4
+    assert "used by no test" not in run(recorded, REPORT, outcomes={"passed": 4}).output
 
 
 def test_a_shared_recording_is_refused_and_its_replay_is_not():
