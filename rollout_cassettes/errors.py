@@ -15,6 +15,7 @@ __all__ = [
     "CassetteWriteError",
     "EntryPointNotFoundError",
     "RequestMismatchError",
+    "RolloutBlockedError",
     "StepExistsError",
     "StepNotRecordedError",
     "UnplayedError",
@@ -153,6 +154,16 @@ class RequestMismatchError(CassetteError):
     field: str | None
     recorded: Any
     live: Any
+
+
+class RolloutBlockedError(CassetteError):
+    """A test made a live rollout outside a cassette, and the pytest plugin blocks them.
+
+    Attributes:
+        target: The intercepted function, as ``module:Qualified.name``.
+    """
+
+    target: str
 
 
 class UnplayedError(CassetteError):

@@ -83,6 +83,22 @@ assert not loaded, loaded
     subprocess.run([sys.executable, "-c", script], check=True)
 
 
+def test_importing_it_alone_imports_nothing():
+    """The first name that is asked for does: plugins are imported where no cassette is used."""
+    script = """
+import sys
+import rollout_cassettes as rc
+loaded = [name for name in sys.modules if name.startswith(("rollout_cassettes.", "msgpack"))]
+assert not loaded, loaded
+assert set(rc.__all__) <= set(dir(rc))
+assert not hasattr(rc, "recrod")
+assert "msgpack" not in sys.modules
+from rollout_cassettes import record
+assert record is rc.record and "msgpack" in sys.modules
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", script], check=True)
+
+
 def test_recording_plain_values_needs_no_torch(tmp_path):
     script = f"""
 import sys

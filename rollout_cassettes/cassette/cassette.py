@@ -113,6 +113,15 @@ class Cassette:
     def __iter__(self) -> Iterator[Interaction]:
         return (self[step] for step in self._keys)
 
+    def __eq__(self, other: object) -> bool:
+        """Tell whether another cassette holds equal interactions, and no others."""
+        if not isinstance(other, Cassette):
+            return NotImplemented
+        return self.keys == other.keys and self.interactions() == other.interactions()
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.keys))
+
     def __repr__(self) -> str:
         return f"<Cassette {self.path}: steps {spans(self.steps)}>"
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rollout_cassettes.cassette import tensors as tensors_file
 from rollout_cassettes.cassette import tree
 from rollout_cassettes.cassette.damage import damaged
+from rollout_cassettes.cassette.digest import digest
 from rollout_cassettes.cassette.key import Key
 from rollout_cassettes.cassette.manifest import SUFFIX, Manifest
 
@@ -159,6 +160,21 @@ class Interaction:
         return tree.join(
             skeleton, self.tensors, source=self.path, device=self._device, strict=self._strict
         )
+
+    def __eq__(self, other: object) -> bool:
+        """Tell whether another interaction has its place, and the same request and response.
+
+        They are compared to the bit; when they were recorded, and how, makes no difference.
+        """
+        if not isinstance(other, Interaction):
+            return NotImplemented
+        return self.key == other.key and all(
+            digest(getattr(self, part)) == digest(getattr(other, part))
+            for part in ("request", "response")
+        )
+
+    def __hash__(self) -> int:
+        return hash(self.key)
 
     def __repr__(self) -> str:
         return f"<Interaction {self.key} of {self.path.parent}>"

@@ -12,7 +12,7 @@ from rollout_cassettes.patching import wrapper
 from rollout_cassettes.patching.call import Call, EntryPoint, Role
 from rollout_cassettes.patching.imports import once_imported
 from rollout_cassettes.patching.patch import Patch, lock
-from rollout_cassettes.patching.wrapper import Answer, Awaited, Handler, wrap
+from rollout_cassettes.patching.wrapper import Answer, Awaited, Handler, is_taken, wrap
 
 __all__ = [
     "Answer",
@@ -23,6 +23,7 @@ __all__ = [
     "Role",
     "activate",
     "deactivate",
+    "is_taken",
     "once_imported",
     "unseen",
     "wrap",

@@ -86,6 +86,12 @@ def remove(handler: Handler) -> None:
         _handlers = tuple(other for other in _handlers if other is not handler)
 
 
+def is_taken() -> bool:
+    """Tell the session that is being asked whether one before it took the call for its own."""
+    frames = _frames.get()
+    return bool(frames and frames[-1].owners)
+
+
 def wrap(
     point: EntryPoint, original: Callable[..., Any], *, marked_by: Any = None
 ) -> Callable[..., Any]:

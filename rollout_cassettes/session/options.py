@@ -25,6 +25,7 @@ OnMiss = Literal["error", "generate", "record"]
 OnMismatch = Literal["error", "warn"]
 Engines = Literal["live", "off"]
 OnUnplayed = Literal["ignore", "warn", "error"]
+OnFailure = Literal["keep", "discard"]
 RecordMode = Literal["once", "none", "new_steps", "all", "rewrite"]
 Compression = Literal["zstd"] | None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -19,6 +19,7 @@ from rollout_cassettes.errors import CassetteError, UnplayedError, named_steps, 
 from rollout_cassettes.patching import Answer, Call, Role
 from rollout_cassettes.session import options
 from rollout_cassettes.session.coverage import not_covered
+from rollout_cassettes.session.draft import Draft
 from rollout_cassettes.session.matching import Rows, fingerprint, mismatch
 from rollout_cassettes.session.miss import Miss
 from rollout_cassettes.session.playlist import Loop, Marks, Playlist
@@ -126,6 +127,7 @@ class Player(Session):
         steps: Steps,
         adapters: list[Adapter] | None,
         phases: frozenset[str] | None = None,
+        draft: Draft | None = None,
         *,
         mode: options.Mode = "cache",
         on_miss: options.OnMiss = "error",
@@ -138,7 +140,7 @@ class Player(Session):
         on_unstorable: options.OnUnstorable = "warn",
         metadata: dict[str, Any] | None = None,
     ) -> None:
-        super().__init__(path, steps, adapters, phases)
+        super().__init__(path, steps, adapters, phases, draft)
         self._mode = mode
         self._on_miss = on_miss
         self._on_mismatch = on_mismatch
@@ -152,8 +154,8 @@ class Player(Session):
         }
         self._generators = Generators() if restore_rng else None
         self._known: list[Key] = []
-        self._read = partial(Interaction, path, device=device, strict=True)
-        self._playlist = Playlist((), self._read)
+        self._device = device
+        self._playlist = Playlist((), partial(Interaction, path))
         self._tape: Tape | None = None
         self._withheld: defaultdict[Line, list[Any]] = defaultdict(list)
         self._polled: Counter[Line] = Counter()
@@ -207,13 +209,13 @@ class Player(Session):
 
     def _open(self) -> None:
         if self._on_miss == "record":
-            self._tape = Tape(self.path, **self._recording)
-        cassette = Cassette(self.path)
+            self._tape = Tape(self._directory, **self._recording, cassette=self.path)
+        cassette = Cassette(self._directory)
         if not cassette.keys and self._on_miss != "record":
             raise not_found(self.path)
         kind = Loop if self._mode == "repeat" else Playlist
         self._known = cassette.keys
-        self._playlist = kind(cassette.keys, self._read)
+        self._playlist = kind(cassette.keys, _reader(self.path, self._tape, self._device))
         listed = self.selection.listed or ()
         missing = [Key(step) for step in listed if step not in cassette]
         if self._engines == "off" and self._mode == "cache" and missing:
@@ -432,6 +434,19 @@ class Player(Session):
         started = ended - timedelta(seconds=interaction.manifest.seconds)
         states = interaction.random_state.get(role.value, {})
         self._generators.advance(states, Span(started, ended))
+
+
+def _reader(
+    path: Path, tape: Tape | None, device: torch.device | None
+) -> Callable[[Key], Interaction]:
+    """Return what reads an interaction; what was recorded in a draft is not in the cassette yet."""
+
+    def read(key: Key) -> Interaction:
+        is_new = tape is not None and key in tape.recorded
+        directory = tape.path if tape is not None and is_new else path
+        return Interaction(directory, key, device=device, strict=True)
+
+    return read
 
 
 def _unplayed(path: Path, steps: list[int]) -> UnplayedError:

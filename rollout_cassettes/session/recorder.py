@@ -13,6 +13,7 @@ from rollout_cassettes.cassette import Cassette, Interaction, Key
 from rollout_cassettes.errors import CassetteNotFoundError, StepExistsError, named_steps, spans
 from rollout_cassettes.patching import Answer, Call, Role
 from rollout_cassettes.session import options
+from rollout_cassettes.session.draft import Draft
 from rollout_cassettes.session.faults import cause_of
 from rollout_cassettes.session.playlist import Playlist
 from rollout_cassettes.session.session import Session, logger, steps_of
@@ -77,14 +78,14 @@ class Recorder(Session):
         steps: Steps,
         adapters: list[Adapter] | None,
         phases: frozenset[str] | None = None,
+        draft: Draft | None = None,
         *,
         compression: options.Compression,
         on_existing: options.OnExisting,
         on_unstorable: options.OnUnstorable,
         metadata: dict[str, Any],
     ) -> None:
-        super().__init__(path, steps, adapters, phases)
-        self._directory = path
+        super().__init__(path, steps, adapters, phases, draft)
         self._compression = compression
         self._on_existing = on_existing
         self._strict = on_unstorable == "error"
@@ -119,14 +120,18 @@ class Recorder(Session):
 
     def _open(self) -> None:
         self._tape = Tape(
-            self._directory, self._compression, strict=self._strict, metadata=self._metadata
+            self._directory,
+            self._compression,
+            strict=self._strict,
+            metadata=self._metadata,
+            cassette=self.path,
         )
         existing = self._existing()
         covered = [key for key in existing if self._selects(key)]
         if covered and self._on_existing == "error":
             raise _exists(self.path, steps_of(covered))
         self._kept = set(covered) if self._on_existing == "skip" else set()
-        self._playlist = Playlist(covered, partial(Interaction, self._directory))
+        self._playlist = Playlist(covered, partial(Interaction, self.path))
 
     def _existing(self) -> list[Key]:
         """Return what is in the directory; nothing where it isn't there, or can't be read."""

@@ -25,6 +25,8 @@ from rollout_cassettes.session.summary import Summary
 if TYPE_CHECKING:
     from typing_extensions import Self
 
+    from rollout_cassettes.session.draft import Draft
+
 logger = logging.getLogger("rollout_cassettes")
 
 
@@ -38,6 +40,7 @@ class Session(ABC):
         steps: The steps that it covers; calls of others pass through.
         adapters: The adapters that it uses; None for all that are known.
         phases: The phases that it covers; None leaves it to the adapters.
+        draft: Where it records, if not in the cassette itself.
 
     Attributes:
         path: The cassette's directory.
@@ -52,6 +55,7 @@ class Session(ABC):
         steps: Steps,
         adapters: list[Adapter] | None,
         phases: frozenset[str] | None = None,
+        draft: Draft | None = None,
     ) -> None:
         self.path = path
         self.selection = steps
@@ -59,6 +63,8 @@ class Session(ABC):
         self.refusal: CassetteError | None = None
         self._adapters = adapters
         self._phases = phases
+        self._draft = draft
+        self._directory = path if draft is None else draft.directory
         self._points: dict[str, list[tuple[EntryPoint, Adapter]]] = {}
         self._unseen: list[EntryPoint] = []
         self._state = "new"
@@ -129,10 +135,12 @@ class Session(ABC):
             for point in adapter.entry_points:
                 self._points.setdefault(point.target, []).append((point, adapter))
         try:
+            if self._draft is not None:
+                self._draft.open()
             self._open()
             patching.activate(self, self._entry_points())
         except BaseException:
-            self._close()
+            self._shut()
             raise
         self._state = "open"
         return self
@@ -151,7 +159,7 @@ class Session(ABC):
         try:
             patching.deactivate(self, self._entry_points())
         finally:
-            self._close()
+            self._shut()
         self._report()
 
     async def __aenter__(self) -> Self:
@@ -174,6 +182,14 @@ class Session(ABC):
                 stacklevel=2,
                 source=self,
             )
+
+    def _shut(self) -> None:
+        """Close what is open."""
+        try:
+            self._close()
+        finally:
+            if self._draft is not None:
+                self._draft.close(self.summary(), failed=self._failed)
 
     def _in_use(self) -> list[Adapter]:
         return list(registered().values()) if self._adapters is None else self._adapters

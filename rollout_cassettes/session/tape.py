@@ -39,6 +39,7 @@ class Tape:
         compression: ``"zstd"`` or None.
         strict: Raise what goes wrong while recording, instead of logging it.
         metadata: Put into every manifest; plain values.
+        cassette: What messages call it, where it is recorded somewhere else first.
 
     Attributes:
         recorded: The interactions that are safely on the disk, with the seconds that they took.
@@ -52,11 +53,18 @@ class Tape:
     """
 
     def __init__(
-        self, path: Path, compression: str | None, *, strict: bool, metadata: dict[str, Any]
+        self,
+        path: Path,
+        compression: str | None,
+        *,
+        strict: bool,
+        metadata: dict[str, Any],
+        cassette: Path | None = None,
     ) -> None:
         self.path = path
+        self.cassette = cassette or path
         self.recorded: dict[Key, float] = {}
-        self.faults = Faults(path, strict=strict)
+        self.faults = Faults(self.cassette, strict=strict)
         self.omissions: dict[Key, list[Omission]] = {}
         self.nbytes = 0
         self._compression = compression
@@ -148,10 +156,10 @@ class Tape:
             return Writer(self.path, self._compression)
         except OSError as error:
             if self.faults.strict:
-                raise not_writable(self.path, None, error) from error
+                raise not_writable(self.cassette, None, error) from error
             logger.warning(
                 "%s can't be written to: what is recorded is lost unless that changes (%s)",
-                self.path,
+                self.cassette,
                 error,
             )
             return None
@@ -208,8 +216,8 @@ class Tape:
                 written = self._open_writer().write(key, content.tensors, manifest)
                 self._commit(key, written)
             except OSError as error:
-                raise not_writable(self.path, key, error) from error
-        _report(key, self.path, written)
+                raise not_writable(self.cassette, key, error) from error
+        _report(key, self.cassette, written)
 
     def _refuse_fork(self) -> None:
         """Refuse to record in a forked process: it would file its calls under its parent's keys."""

@@ -9,15 +9,16 @@ import threading
 import warnings
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from contextlib import ExitStack
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rollout_cassettes.adapters import Adapter
 from rollout_cassettes.cassette import Cassette
 from rollout_cassettes.session import options
+from rollout_cassettes.session.draft import Draft
 from rollout_cassettes.session.player import Player
 from rollout_cassettes.session.recorder import Recorder
-from rollout_cassettes.session.rewriter import Rewriter
 from rollout_cassettes.session.session import Session
 from rollout_cassettes.session.steps import Steps, StepsArgument
 
@@ -48,10 +49,14 @@ class use_cassette:  # noqa: N801 - used like a function
             replays only; ``"new_steps"`` replays, and records the steps that are missing;
             ``"all"`` records every selected step again and keeps the others; ``"rewrite"``
             records a new cassette, which takes the old one's place if the block ends well.
+        mode: See :func:`replay`.
         adapters: What to intercept; see :func:`record`.
         phases: The phases to record or replay; see :func:`record`.
         compression: See :func:`record`.
         on_unstorable: See :func:`record`.
+        on_failure: What to do with what was recorded where the block ends in an exception, or not
+            all could be recorded: keep the steps that were complete, or discard them and leave the
+            cassette as it was. ``"rewrite"`` always discards them.
         metadata: See :func:`record`.
         on_mismatch: See :func:`replay`.
         on_unplayed: See :func:`replay`.
@@ -69,10 +74,12 @@ class use_cassette:  # noqa: N801 - used like a function
         steps: StepsArgument = None,
         record_mode: options.RecordMode = "once",
         *,
+        mode: options.Mode = "cache",
         adapters: Iterable[Adapter] | Adapter | None = None,
         phases: Iterable[str] | str | None = None,
         compression: options.Compression = "zstd",
         on_unstorable: options.OnUnstorable = "warn",
+        on_failure: options.OnFailure = "keep",
         metadata: Mapping[str, Any] | None = None,
         on_mismatch: options.OnMismatch = "error",
         on_unplayed: options.OnUnplayed = "ignore",
@@ -92,11 +99,14 @@ class use_cassette:  # noqa: N801 - used like a function
             "metadata": options.metadata(metadata),
         }
         self._replaying: dict[str, Any] = {
+            "mode": options.word("mode", mode, options.Mode),
             "on_mismatch": options.word("on_mismatch", on_mismatch, options.OnMismatch),
             "on_unplayed": options.word("on_unplayed", on_unplayed, options.OnUnplayed),
             "restore_rng": options.truth("restore_rng", restore_rng),
             "device": options.device(device),
         }
+        discards = options.word("on_failure", on_failure, options.OnFailure) == "discard"
+        self._drafts = discards or record_mode == "rewrite"
         self._session: Session | None = None
         self._was_used = False
 
@@ -187,24 +197,43 @@ class use_cassette:  # noqa: N801 - used like a function
     def _new_session(self) -> Session:
         """Return a session that does what the record mode says."""
         match self.record_mode:
-            case "once" if not (self.path.is_dir() and Cassette(self.path).keys):
-                return self._recorder(Recorder, "error")
+            case "once" if records("once", self.path):
+                return self._recorder("error", self._draft(copied=False))
             case "new_steps":
-                return self._player("record")
+                return self._player("record", self._draft(copied=True))
             case "all":
-                return self._recorder(Recorder, "overwrite")
+                return self._recorder("overwrite", self._draft(copied=True))
             case "rewrite":
-                return self._recorder(Rewriter, "error")
+                return self._recorder("error", self._draft(copied=False))
             case _:
-                return self._player("error")
+                return self._player("error", None)
 
-    def _recorder(self, cls: type[Recorder], on_existing: options.OnExisting) -> Recorder:
-        return cls(self.path, **self._shared, **self._recording, on_existing=on_existing)
-
-    def _player(self, on_miss: options.OnMiss) -> Player:
-        return Player(
-            self.path, **self._shared, **self._replaying, **self._recording, on_miss=on_miss
+    def _recorder(self, on_existing: options.OnExisting, draft: Draft | None) -> Recorder:
+        return Recorder(
+            self.path, **self._shared, **self._recording, on_existing=on_existing, draft=draft
         )
+
+    def _player(self, on_miss: options.OnMiss, draft: Draft | None) -> Player:
+        return Player(
+            self.path,
+            **self._shared,
+            **self._replaying,
+            **self._recording,
+            on_miss=on_miss,
+            draft=draft,
+        )
+
+    def _draft(self, *, copied: bool) -> Draft | None:
+        """Return where to record, if not in the cassette itself."""
+        strict = self._recording["on_unstorable"] == "error"
+        return Draft(self.path, copied=copied, strict=strict) if self._drafts else None
+
+
+def records(record_mode: options.RecordMode, path: Path) -> bool:
+    """Tell whether a session that is opened now may write to its cassette."""
+    if record_mode == "once":
+        return not (path.is_dir() and Cassette(path).keys)
+    return record_mode != "none"
 
 
 class _SharedBlock:

@@ -74,6 +74,16 @@ def test_new_steps_replays_and_records_what_is_missing(engine, use):
         assert run(engine, (1, 2)) == more
 
 
+def test_a_replay_may_repeat_what_was_recorded(engine, use):
+    with use(mode="repeat"):
+        live = run(engine, (1,))
+    with use(mode="repeat") as session:
+        assert run(engine, (1, 2)) == [live[0], live[0]]
+    assert session.played == [1, 2]
+    with pytest.raises(ValueError, match="mode is one of"):
+        use(mode="loop")
+
+
 def test_new_steps_records_as_the_options_say(engine, use, path):
     with use(record_mode="new_steps", compression=None, metadata={"a": 1}):
         run(engine, (1,))

@@ -1,4 +1,4 @@
-"""Recording a cassette anew: the old one goes only when the new one is whole."""
+"""Recording beside a cassette: the old one goes only when the new one is whole."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ def failing_rename(monkeypatch):
     rename = Path.rename
 
     def fail(self, target):
-        if ".rewrite-" in self.name:
+        if ".draft-" in self.name:
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         return rename(self, target)
 
@@ -165,3 +165,75 @@ def test_an_exception_is_explanation_enough(path, old, rewrite, caplog):
     with caplog.at_level(logging.WARNING), pytest.raises(ZeroDivisionError), rewrite():
         raise ZeroDivisionError
     assert "nothing was recorded" not in caplog.text
+
+
+# ---- what a failing block recorded, discarded
+
+
+@pytest.fixture
+def discard(path, generate):
+    return lambda mode: rc.use_cassette(
+        path, record_mode=mode, adapters=generate, on_failure="discard"
+    )
+
+
+@pytest.mark.parametrize("mode", ["once", "new_steps", "all", "rewrite"])
+def test_a_failing_block_leaves_no_cassette_where_there_was_none(engine, path, discard, mode):
+    with pytest.raises(ZeroDivisionError), discard(mode):
+        fail_after(engine.generate(["new"], 7))
+    assert siblings(path) == []
+
+
+@pytest.mark.parametrize("mode", ["new_steps", "all", "rewrite"])
+def test_a_failing_block_leaves_a_cassette_as_it_was(engine, path, old, discard, mode):
+    with pytest.raises(ZeroDivisionError), discard(mode) as session:
+        fail_after(engine.generate(["new"], 7))
+    assert session.recorded == [7]
+    assert contents(path) == old
+    assert siblings(path) == ["cassette"]
+
+
+@pytest.mark.parametrize(
+    ("mode", "steps"), [("new_steps", [1, 2, 7]), ("all", [1, 2, 7]), ("rewrite", [2, 7])]
+)
+def test_a_block_that_ends_well_puts_its_recording_in_place(  # noqa: PLR0917
+    engine, path, old, discard, mode, steps
+):
+    with discard(mode):
+        engine.generate(["old"], 2)
+        engine.generate(["new"], 7)
+        assert contents(path) == old, "until the block ends"
+    assert rc.open_cassette(path).steps == steps
+    is_new = contents(path)["step-000002.msgpack"] != old["step-000002.msgpack"]
+    assert is_new is (mode != "new_steps")
+    assert siblings(path) == ["cassette"]
+
+
+def test_a_block_that_records_nothing_new_says_nothing(engine, path, old, discard, caplog):
+    with discard("new_steps") as session:
+        engine.generate(["old"], 1)
+    assert session.played == [1]
+    assert contents(path) == old
+    assert "stays as it was" not in caplog.text
+
+
+@pytest.mark.parametrize("strictness", ["warn", "error"])
+def test_messages_name_the_cassette_and_not_where_it_is_recorded(engine, path, caplog, strictness):
+    adapter = rc.adapters.function(f"{engine.__name__}:generate", request_of=lambda *_: object())
+    told = ""
+    try:
+        with rc.use_cassette(
+            path, adapters=adapter, on_failure="discard", on_unstorable=strictness
+        ):
+            engine.generate(["new"])
+    except rc.UnstorableValueError as error:
+        told = str(error)
+    assert str(path) in told + caplog.text
+    assert ".draft-" not in told + caplog.text
+
+
+def test_damage_is_found_in_the_cassette_and_not_in_its_draft(engine, path, old, discard):
+    (path / "step-000002.msgpack").write_bytes(b"")
+    with pytest.raises(rc.CassetteCorruptError) as caught, discard("new_steps"):
+        engine.generate(["old"], 2)
+    assert caught.value.path == path / "step-000002.msgpack"

@@ -1,0 +1,88 @@
+"""A cassette that is recorded beside the one whose place it is to take."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from pathlib import Path
+
+from rollout_cassettes.session.faults import not_writable
+from rollout_cassettes.session.session import logger
+from rollout_cassettes.session.summary import Summary
+from rollout_cassettes.session.tape import Tape
+
+
+class Draft:
+    """A directory beside a cassette, which takes its place if all that was to be recorded is in it.
+
+    The cassette stays as it is where the block ends in an exception, and where nothing was recorded, or
+    not all of it.
+
+    Args:
+        path: The cassette's directory.
+        copied: Begin with what the cassette holds; else with nothing.
+        strict: Raise where the draft can't take the cassette's place, instead of logging it.
+
+    Attributes:
+        directory: Where to record.
+    """
+
+    def __init__(self, path: Path, *, copied: bool, strict: bool) -> None:
+        self._target = path.resolve()  # a link stays, and what it points to is replaced
+        name = f".{self._target.name}.draft-{secrets.token_hex(4)}"
+        self.directory = self._target.with_name(name)
+        self._copied = copied
+        self._strict = strict
+        self._claim: Tape | None = None
+
+    def open(self) -> None:
+        """Take hold of the cassette: nobody else is to write what will be replaced.
+
+        Raises:
+            CassetteInUseError: If another session writes to it.
+            CassetteWriteError: If it can't be written to, and ``strict``.
+        """
+        if self._target.exists():
+            self._claim = Tape(self._target, None, strict=self._strict, metadata={})
+            if self._copied:
+                shutil.copytree(self._target, self.directory)
+
+    def close(self, summary: Summary, *, failed: bool) -> None:
+        """Let the draft take the cassette's place, or be gone.
+
+        Args:
+            summary: What was recorded.
+            failed: Whether the block ended in an exception.
+
+        Raises:
+            CassetteWriteError: If it can't take its place, and ``strict``.
+        """
+        is_whole = not (summary.faults or summary.omissions)
+        try:
+            if summary.recorded and is_whole and not failed:
+                self._swap()
+            elif self.directory.exists() and not (self._copied and is_whole and not failed):
+                why = "the block failed" if failed else "the new recording is not whole"
+                logger.warning("%s stays as it was: %s", self._target, why)
+        except OSError as error:
+            if self._strict:
+                raise not_writable(self._target, None, error) from error
+            logger.warning("%s stays as it was: %s", self._target, error)
+        finally:
+            shutil.rmtree(self.directory, ignore_errors=True)
+            if self._claim is not None:
+                self._claim.close()
+
+    def _swap(self) -> None:
+        """Let the draft take the cassette's place."""
+        if not self._target.exists():
+            self.directory.rename(self._target)
+            return
+        old = self._target.with_name(f".{self._target.name}.old-{secrets.token_hex(4)}")
+        self._target.rename(old)
+        try:
+            self.directory.rename(self._target)
+        except OSError:
+            old.rename(self._target)
+            raise
+        shutil.rmtree(old, ignore_errors=True)
