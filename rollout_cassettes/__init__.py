@@ -37,6 +37,7 @@ from rollout_cassettes.session import (
     replay,
     use_cassette,
 )
+from rollout_cassettes.trajectories import Trajectory
 
 __version__ = "0.1.0"
 
@@ -60,6 +61,7 @@ __all__ = [
     "StepExistsError",
     "StepNotRecordedError",
     "Summary",
+    "Trajectory",
     "UnplayedError",
     "UnstorableValueError",
     "adapters",

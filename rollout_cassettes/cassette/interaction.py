@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,12 +12,16 @@ from rollout_cassettes.cassette import tensors as tensors_file
 from rollout_cassettes.cassette import tree
 from rollout_cassettes.cassette.damage import damaged
 from rollout_cassettes.cassette.key import Key
+from rollout_cassettes.cassette.layout import layout_of
 from rollout_cassettes.cassette.manifest import SUFFIX, Manifest
+from rollout_cassettes.trajectories import Figures, Statistics, Trajectory
 
 if TYPE_CHECKING:
     import torch
 
     from rollout_cassettes.cassette.safetensors_file import SafetensorsFile
+
+logger = logging.getLogger("rollout_cassettes")
 
 
 class Interaction:
@@ -94,6 +100,43 @@ class Interaction:
             UnstorableValueError: If it holds an object whose class this process hasn't imported.
         """
         return self._value("response")
+
+    @cached_property
+    def trajectories(self) -> list[Trajectory]:
+        """The rows of the response, one view for all frameworks; none where it has no rows.
+
+        They are read without torch and without the framework, and share no memory with
+        :attr:`response`.
+
+        Raises:
+            CassetteCorruptError: If a file is damaged, altered or missing.
+        """
+        own = Interaction(self.path.parent, self.key, numpy=True)
+        recorded = own.request, own.response
+        try:
+            rows = layout_of(self.manifest.adapter)(*recorded)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            # The hashes are right, so it is sound: values were left out, or are laid out otherwise.
+            logger.warning(
+                "%s shows no rows: not as %s has them (%r)", self.path, self.manifest.adapter, error
+            )
+            return []
+        return [replace(row, step=self.step, phase=self.phase) for row in rows]
+
+    @cached_property
+    def figures(self) -> Figures:
+        """Its rows, tokens, rewards, size and duration, as figures."""
+        manifest = self.manifest
+        return Figures(
+            step=self.step,
+            phase=self.phase,
+            index=self.index,
+            rank=self.rank,
+            recorded_at=manifest.recorded_at,
+            seconds=manifest.seconds,
+            nbytes=self.nbytes,
+            statistics=Statistics.of(self.trajectories),
+        )
 
     @cached_property
     def polls(self) -> list[Any]:

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from rollout_cassettes import dumps
 from rollout_cassettes.cli.failure import reported
+from rollout_cassettes.display.amounts import readable_bytes
 from rollout_cassettes.dumps.importer import ADAPTERS
 from rollout_cassettes.errors import named_steps
-from rollout_cassettes.session.summary import readable_bytes
 
 AdapterName = enum.Enum("AdapterName", {name: name for name in ADAPTERS})  # type: ignore[misc]
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from rollout_cassettes.cassette.tree import Split, split
+from rollout_cassettes.display.arrays import array_type
 from rollout_cassettes.errors import shorten
 
 if TYPE_CHECKING:
@@ -19,8 +20,6 @@ _ABSENT = object()
 _KIND = "$"
 _INSIDE = ("items", "fields", "data")
 """Entries of a node that stand for the value itself, and are left out of a path."""
-
-_ITEM_NAMES = {"float": "f", "int": "i", "uint": "u", "bfloat": "bf"}
 
 
 def describe(recorded: Any, live: Any) -> str:
@@ -38,10 +37,7 @@ def describe(recorded: Any, live: Any) -> str:
 
 def tensor_type(tensor: torch.Tensor) -> str:
     """Write a tensor's dtype and shape: ``f32[2,3]``."""
-    name = str(tensor.dtype).removeprefix("torch.")
-    stem = name.rstrip("0123456789")
-    short = _ITEM_NAMES.get(stem, stem) + name.removeprefix(stem)
-    return f"{short}[{','.join(map(str, tensor.shape))}]"
+    return array_type(str(tensor.dtype).removeprefix("torch."), tensor.shape)
 
 
 def _leaves(left: Any, right: Any, path: str) -> Iterator[tuple[str, Any, Any]]:
