@@ -94,6 +94,27 @@ def read(path: Path, entry: TensorsFile) -> SafetensorsFile:
         raise damaged(path, f"it is not a whole tensors file ({error})") from error
 
 
+def read_alone(path: Path) -> SafetensorsFile:
+    """Open a tensors file without its manifest, so without knowing what it should be.
+
+    Raises:
+        CassetteCorruptError: If it is no whole tensors file.
+    """
+    data = path.read_bytes()
+    size = len(data)
+    compression = "zstd" if path.name.endswith(SUFFIXES["zstd"]) else None
+    try:
+        if compression:
+            size = zstandard.get_frame_parameters(data).content_size
+            refuse_more_than_memory(size)
+        entry = TensorsFile(
+            path.name, len(data), hashlib.sha256(data).hexdigest(), compression, size
+        )
+        return read(path, entry)
+    except (ValueError, zstandard.ZstdError) as error:
+        raise damaged(path, f"it is not a whole tensors file ({error})") from error
+
+
 def verify(path: Path, entry: TensorsFile) -> None:
     """Check a tensors file against the size and SHA-256 in its manifest.
 

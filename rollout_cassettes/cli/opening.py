@@ -1,0 +1,65 @@
+"""Cassettes that a command is given: opened to be looked at, without torch and frameworks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from rollout_cassettes.cassette import Cassette, Interaction, open_cassette
+from rollout_cassettes.errors import CassetteNotFoundError
+
+_MOST_NAMED = 5
+
+
+def opened(path: Path) -> Cassette:
+    """Open a cassette.
+
+    Raises:
+        CassetteNotFoundError: If there is none, or the directory holds no step.
+    """
+    cassette = open_cassette(path, numpy=True)
+    if not cassette.steps:
+        raise _empty(path, list(_found_below(path)))
+    return cassette
+
+
+def found_in(paths: Sequence[Path]) -> list[Cassette]:
+    """Return the cassettes at paths, and in the directories below them.
+
+    Raises:
+        CassetteNotFoundError: If there is none at or below one of the paths.
+    """
+    found: dict[Path, Cassette] = {}
+    for path in paths:
+        here = open_cassette(path, numpy=True)
+        below = [here] if here.steps else []
+        below += [open_cassette(other, numpy=True) for other in _found_below(path)]
+        if not below:
+            raise _empty(path, [])
+        found |= {cassette.path: cassette for cassette in below}
+    return list(found.values())
+
+
+def chosen(cassette: Cassette, step: int | None) -> list[Interaction]:
+    """Return the interactions of a step, or all of them.
+
+    Raises:
+        StepNotRecordedError: If the step was not recorded.
+    """
+    return cassette.interactions(step)
+
+
+def _found_below(path: Path) -> Iterator[Path]:
+    for directory, names, _ in os.walk(path):
+        names[:] = sorted(name for name in names if not name.startswith("."))
+        for name in names:
+            below = Path(directory, name)
+            if open_cassette(below).steps:
+                yield below
+
+
+def _empty(path: Path, below: Sequence[Path]) -> CassetteNotFoundError:
+    named = [f"Name one of those below it: {other}" for other in below[:_MOST_NAMED]]
+    fixes = named or ["Record one there: with rollout_cassettes.record(path=...): ..."]
+    return CassetteNotFoundError(f"{path} holds no recorded step.", fixes=fixes, path=path)
