@@ -15,8 +15,11 @@ from rollout_cassettes.cassette.key import Key
 from rollout_cassettes.cassette.layout import layout_of
 from rollout_cassettes.cassette.manifest import SUFFIX, Manifest
 from rollout_cassettes.trajectories import Figures, Statistics, Trajectory
+from rollout_cassettes.trajectories.batch import Batch, to_batch
+from rollout_cassettes.trajectories.frames import to_pandas
 
 if TYPE_CHECKING:
+    import pandas as pd
     import torch
 
     from rollout_cassettes.cassette.safetensors_file import SafetensorsFile
@@ -202,6 +205,31 @@ class Interaction:
         return tree.join(
             skeleton, self.tensors, source=self.path, device=self._device, strict=self._strict
         )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return its trajectories as a data frame, a row for each.
+
+        Raises:
+            CassetteError: If pandas is not installed.
+        """
+        return to_pandas(self.trajectories)
+
+    def to_batch(self, device: str | torch.device | None = None, *, pad_id: int = 0) -> Batch:
+        """Return its trajectories as padded tensors.
+
+        Args:
+            device: Where tensors go; the CPU by default.
+            pad_id: What stands where there is no token.
+
+        Raises:
+            CassetteError: If the recording holds no tokens.
+        """
+        return to_batch(self.trajectories, device, pad_id)
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
+        from rollout_cassettes.cassette.notebook import interaction_bundle  # noqa: PLC0415 - rich
+
+        return interaction_bundle(Interaction(self.path.parent, self.key, numpy=True))
 
     def __repr__(self) -> str:
         return f"<Interaction {self.key} of {self.path.parent}>"

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 from rich.console import RenderableType
 from rich.text import Text
 
-from rollout_cassettes.display.heading import heading
 from rollout_cassettes.display.outline import outline
-from rollout_cassettes.display.tables import rows_table, stacked, steps_table, trends
+from rollout_cassettes.display.visible import visible
 from rollout_cassettes.trajectories import Figures, Trajectory
+from rollout_cassettes.trajectories.heading import heading
+from rollout_cassettes.trajectories.sheets import rows_sheet, stacked, steps_sheet, trends_table
 
 if TYPE_CHECKING:
     from rollout_cassettes.cassette.interaction import Interaction
@@ -28,14 +29,16 @@ def cassette_view(
         manifests: The manifests of its interactions.
         figures: Their figures.
     """
-    return stacked(_heading(title, manifests, figures), steps_table(figures), trends(figures))
+    return stacked(
+        _heading(title, manifests, figures), steps_sheet(figures).rich(), trends_table(figures)
+    )
 
 
 def interaction_view(interaction: Interaction, rows: Sequence[Trajectory]) -> RenderableType:
     """Make the view of an interaction: what it is, its rows, and what else it holds.
 
     Args:
-        interaction: It was opened with ``numpy=True``.
+        interaction: The interaction, opened with ``numpy=True``.
         rows: Its trajectories, with text if they were decoded.
     """
     title = f"{interaction.path.parent}: {interaction.key}"
@@ -43,12 +46,13 @@ def interaction_view(interaction: Interaction, rows: Sequence[Trajectory]) -> Re
     values = [f"{line}\n" for name, part in parts.items() for line in outline({name: part})]
     return stacked(
         _heading(title, [interaction.manifest], [interaction.figures]),
-        rows_table(rows) if rows else None,
+        rows_sheet(rows).rich() if rows else None,
         Text("".join(values).rstrip()),
     )
 
 
-def _heading(title: str, manifests: Sequence[Manifest], figures: Sequence[Figures]) -> Text:
+def title_lines(title: str, manifests: Sequence[Manifest], figures: Sequence[Figures]) -> list[str]:
+    """Return the lines that say what it is, from the last of the manifests."""
     last = manifests[-1]
     versions = {n: v for n, v in last.versions.items() if n not in ("python", "rollout_cassettes")}
     return heading(
@@ -59,3 +63,8 @@ def _heading(title: str, manifests: Sequence[Manifest], figures: Sequence[Figure
         versions=versions or last.versions,
         metadata=last.metadata,
     )
+
+
+def _heading(title: str, manifests: Sequence[Manifest], figures: Sequence[Figures]) -> Text:
+    first, *others = map(visible, title_lines(title, manifests, figures))
+    return Text.assemble((first, "bold"), *(f"\n{line}" for line in others))

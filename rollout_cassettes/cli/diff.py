@@ -18,7 +18,7 @@ from rollout_cassettes.cli.failure import reported
 from rollout_cassettes.cli.opening import opened
 from rollout_cassettes.cli.output import Json, display, print_json
 from rollout_cassettes.cli.progress import tracked
-from rollout_cassettes.display.tables import table
+from rollout_cassettes.display.sheet import table
 from rollout_cassettes.display.visible import visible
 
 

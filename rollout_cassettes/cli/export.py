@@ -23,8 +23,8 @@ from rollout_cassettes.cli.tokenizer import TokenizerPath, decoder
 from rollout_cassettes.display.visible import visible
 from rollout_cassettes.errors import CassetteError
 from rollout_cassettes.trajectories import Trajectory
+from rollout_cassettes.trajectories.frames import needed, to_arrow, to_dataset
 from rollout_cassettes.trajectories.records import viewed
-from rollout_cassettes.trajectories.tables import needed, to_arrow, to_dataset
 
 
 class Format(str, enum.Enum):

@@ -24,7 +24,7 @@ from rollout_cassettes.display.amounts import (
     readable_count,
     readable_number,
 )
-from rollout_cassettes.display.tables import table
+from rollout_cassettes.display.sheet import table
 from rollout_cassettes.display.visible import visible
 from rollout_cassettes.errors import CassetteError, spans
 from rollout_cassettes.trajectories import Statistics

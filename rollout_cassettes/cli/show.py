@@ -18,10 +18,10 @@ from rollout_cassettes.cli.opening import opened
 from rollout_cassettes.cli.output import Json, display, print_json
 from rollout_cassettes.cli.progress import tracked
 from rollout_cassettes.cli.tokenizer import TokenizerPath, decoder
-from rollout_cassettes.display.trajectory_view import trajectory_view
 from rollout_cassettes.errors import CassetteError, spans
 from rollout_cassettes.trajectories import Trajectory
 from rollout_cassettes.trajectories.records import record
+from rollout_cassettes.trajectories.view import trajectory_view
 
 _MANIFEST_APART = frozenset({"trees", "tensors", "fingerprint"})
 

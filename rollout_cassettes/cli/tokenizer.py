@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rollout_cassettes.errors import CassetteError
-from rollout_cassettes.trajectories.tables import needed
+from rollout_cassettes.trajectories.frames import needed
 
 Decode = Callable[[list[int]], str]
 

@@ -1,4 +1,4 @@
-"""How things look: amounts, spark lines, tables and views, on terminals and in notebooks.
+"""How things look, on terminals and in notebooks: amounts, spark lines, tables, shades.
 
-Nothing here knows of files: it shows trajectories and figures.
+Nothing here knows what it is that is shown.
 """

@@ -1,6 +1,7 @@
 """One view of what was recorded, whichever framework it came from: trajectories, row by row.
 
 All of it is read from plain containers and numpy arrays; neither torch nor a framework is needed.
+Here is also what becomes of them: views, records, data frames, and batches of tensors.
 """
 
 from rollout_cassettes.trajectories.columns import from_columns

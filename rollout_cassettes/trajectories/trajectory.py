@@ -107,6 +107,17 @@ class Trajectory:
         group = self.row if self.group is None else self.group
         return group, self.session or 0, self.output_index
 
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
+        from rollout_cassettes.display.html import whole  # noqa: PLC0415 - rich
+        from rollout_cassettes.display.plain import as_text  # noqa: PLC0415
+        from rollout_cassettes.trajectories.html import trajectory_html  # noqa: PLC0415
+        from rollout_cassettes.trajectories.view import trajectory_view  # noqa: PLC0415
+
+        return {
+            "text/plain": as_text(trajectory_view(self)),
+            "text/html": whole(trajectory_html(self)),
+        }
+
 
 def _message_text(message: Any) -> str:
     return f"{message.get('role', '?')}: {_content_text(message)}"

@@ -14,9 +14,9 @@ from rollout_cassettes.display import shading
 from rollout_cassettes.display.amounts import readable_number
 from rollout_cassettes.display.outline import outline
 from rollout_cassettes.display.sparkline import sparkline
-from rollout_cassettes.display.tables import stacked
 from rollout_cassettes.display.visible import visible
-from rollout_cassettes.trajectories import Trajectory
+from rollout_cassettes.trajectories.sheets import stacked
+from rollout_cassettes.trajectories.trajectory import Trajectory
 
 _WIDTH = 60  # characters, of a spark line
 

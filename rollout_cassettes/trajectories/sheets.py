@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
-from rich import box
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -15,55 +15,35 @@ from rollout_cassettes.display.amounts import (
     readable_number,
     readable_seconds,
 )
+from rollout_cassettes.display.sheet import Sheet
 from rollout_cassettes.display.sparkline import sparkline
 from rollout_cassettes.display.visible import visible
-from rollout_cassettes.trajectories import Figures, Statistics, Trajectory
+from rollout_cassettes.trajectories.figures import Figures
+from rollout_cassettes.trajectories.statistics import Statistics
+from rollout_cassettes.trajectories.trajectory import Trajectory
+
+_TREND_WIDTH = 40  # characters
 
 
-def table(*columns: str, left: Sequence[str] = (), flexible: Sequence[str] = ()) -> Table:
-    """Make an empty table in the style of this library.
-
-    Args:
-        columns: The headings. Figures stand on the right, and are never broken.
-        left: Those with text, which stands on the left.
-        flexible: Those of them that give way where the terminal is narrow: cut, with an ellipsis.
-    """
-    made = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    made.header_style = "bold"
-    for name in columns:
-        made.add_column(
-            name,
-            justify="left" if name in left or name in flexible else "right",
-            no_wrap=True,
-            overflow="ellipsis",
-            ratio=1 if name in flexible else None,
-        )
-    if flexible:
-        made.expand = True
-    return made
-
-
-def steps_table(figures: Sequence[Figures]) -> Table:
+def steps_sheet(figures: Sequence[Figures]) -> Sheet:
     """Make the table of a cassette's interactions."""
     several = [
         name
         for name, usual in (("phase", "train"), ("index", 0), ("rank", 0))
         if any(getattr(each, name) != usual for each in figures)
     ]
-    made = table(
-        *("step", *several, "rows", "prompts", "tokens", "length", "reward", "±"),
-        *("generation", "size"),
-        left=["phase"],
-    )
-    for each in figures:
-        made.add_row(
+    headings = ("rows", "groups", "tokens", "length", "reward", "±", "generation", "size")
+    rows = [
+        [
             str(each.step),
             *(str(getattr(each, name)) for name in several),
             *_cells(each.statistics),
             readable_seconds(each.seconds),
             readable_bytes(each.nbytes),
-        )
-    return made
+        ]
+        for each in figures
+    ]
+    return Sheet(["step", *several, *headings], rows, left=["phase"])
 
 
 def _cells(statistics: Statistics) -> tuple[str, ...]:
@@ -77,26 +57,42 @@ def _cells(statistics: Statistics) -> tuple[str, ...]:
     )
 
 
-def trends(figures: Iterable[Figures]) -> RenderableType | None:
-    """Make the spark lines of rewards and response lengths over steps; None for a single step."""
+class Trend(NamedTuple):
+    """How a figure goes over steps.
+
+    Attributes:
+        name: The figure's.
+        line: A spark line.
+        ends: The smallest and the largest of them.
+    """
+
+    name: str
+    line: str
+    ends: str
+
+
+def trends(figures: Iterable[Figures]) -> Iterator[Trend]:
+    """Give the trends of rewards and response lengths over training; none for a single step."""
     chosen = [each.statistics for each in figures if each.phase == "train"]
-    lines = {
+    for name, values in {
         "reward": [each.reward for each in chosen],
         "response length": [each.response_length for each in chosen],
-    }
-    made = Table.grid(padding=(0, 2))
-    for name, values in lines.items():
+    }.items():
         known = [value for value in values if value is not None]
         if len(known) > 1:
-            made.add_row(
-                Text(name, style="bold"),
-                Text(sparkline(values, 40), style="cyan"),
-                f"{readable_number(min(known))} to {readable_number(max(known))}",
-            )
+            ends = f"{readable_number(min(known))} to {readable_number(max(known))}"
+            yield Trend(name, sparkline(values, _TREND_WIDTH), ends)
+
+
+def trends_table(figures: Iterable[Figures]) -> RenderableType | None:
+    """Make the spark lines of rewards and response lengths; None where there are none."""
+    made = Table.grid(padding=(0, 2))
+    for trend in trends(figures):
+        made.add_row(Text(trend.name, style="bold"), Text(trend.line, style="cyan"), trend.ends)
     return made if made.row_count else None
 
 
-def rows_table(rows: Sequence[Trajectory]) -> Table:
+def rows_sheet(rows: Sequence[Trajectory]) -> Sheet:
     """Make the table of a batch's trajectories."""
     shown = {
         "group": [_count(row.group) for row in rows],
@@ -107,10 +103,9 @@ def rows_table(rows: Sequence[Trajectory]) -> Table:
         "response": [excerpt(response_of(row)) for row in rows],
     }
     columns = {name: cells for name, cells in shown.items() if any(cells)}
-    made = table("row", *columns, flexible=["prompt", "response"])
-    for row, *cells in zip(rows, *columns.values(), strict=True):
-        made.add_row(str(row.row), *map(Text, cells))
-    return made
+    numbers = [str(row.row) for row in rows]
+    cells = list(zip(numbers, *columns.values(), strict=True))
+    return Sheet(["row", *columns], cells, flexible=["prompt", "response"])
 
 
 def response_of(row: Trajectory) -> str:
