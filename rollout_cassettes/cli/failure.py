@@ -14,7 +14,7 @@ from rollout_cassettes.errors import CassetteError
 
 @contextmanager
 def reported(errors: Console) -> Iterator[None]:
-    """Print an error of ours, and exit with status 1.
+    """Print an error of ours, or of the system's files, and exit with status 1.
 
     Args:
         errors: Where to.
@@ -23,4 +23,11 @@ def reported(errors: Console) -> Iterator[None]:
         yield
     except CassetteError as error:
         errors.print(Text.assemble(("Error:", "red"), f" {error}"), soft_wrap=True)
+        raise typer.Exit(1) from error
+    except BrokenPipeError:  # who reads the output has seen enough
+        raise
+    except OSError as error:
+        where = "" if error.filename is None else f": {error.filename}"
+        told = f" {error.strerror or error}{where}"
+        errors.print(Text.assemble(("Error:", "red"), told), soft_wrap=True)
         raise typer.Exit(1) from error
