@@ -121,9 +121,9 @@ class Cassette:
         Raises:
             CassetteError: If a recording holds no tokens.
         """
-        for interaction in self.interactions():
-            if interaction.phase == phase:
-                yield interaction.to_batch(device, pad_id=pad_id)
+        for key in self.keys:
+            if key.phase == phase:
+                yield self.interaction(key).to_batch(device, pad_id=pad_id)
 
     def to_dataset(self) -> datasets.Dataset:
         """Return all trajectories as a data set of Hugging Face's library, a row for each.
@@ -131,7 +131,7 @@ class Cassette:
         Raises:
             CassetteError: If datasets is not installed.
         """
-        return to_dataset(row for each in self.interactions() for row in each.trajectories)
+        return to_dataset(row for key in self.keys for row in self.interaction(key).trajectories)
 
     def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
         from rollout_cassettes.cassette.notebook import cassette_bundle  # noqa: PLC0415 - rich

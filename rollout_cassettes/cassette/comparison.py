@@ -188,6 +188,8 @@ def _is_array(value: Any) -> bool:
 
 def _bits(value: Any) -> Any:
     """Return what two values share if they are equal to the bit; NaN is itself."""
+    if isinstance(value, (set, frozenset)):  # which have no order
+        return sorted(map(repr, value))
     return struct.pack("d", value) if isinstance(value, float) else repr(value)
 
 

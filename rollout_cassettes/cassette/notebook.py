@@ -21,6 +21,7 @@ from rollout_cassettes.trajectories.view import trajectory_view
 if TYPE_CHECKING:
     from rollout_cassettes.cassette.cassette import Cassette
     from rollout_cassettes.cassette.interaction import Interaction
+    from rollout_cassettes.cassette.key import Key
     from rollout_cassettes.cassette.manifest import Manifest
 
 _MOST_ROWS = 20
@@ -34,16 +35,16 @@ def cassette_bundle(cassette: Cassette) -> dict[str, str]:
     Of a large one, interactions at equal distances are read.
     """
     wrong: list[str] = []
-    sound: list[tuple[Interaction, Manifest]] = []
-    for interaction in cassette.interactions():
+    sound: list[tuple[Key, Manifest]] = []
+    for key in cassette.keys:
         try:
-            sound.append((interaction, interaction.manifest))
+            sound.append((key, cassette.interaction(key).manifest))
         except CassetteError as error:
             wrong.append(error.what)
     read = []
-    for interaction, manifest in _few(sound):
+    for key, manifest in _few(sound):
         try:
-            read.append((manifest, interaction.figures))
+            read.append((manifest, cassette.interaction(key).figures))
         except CassetteError as error:
             wrong.append(error.what)
     if len(read) < len(sound):
@@ -87,7 +88,7 @@ def interaction_bundle(interaction: Interaction) -> dict[str, str]:
     }
 
 
-def _few(sound: list[tuple[Interaction, Manifest]]) -> list[tuple[Interaction, Manifest]]:
+def _few(sound: list[tuple[Key, Manifest]]) -> list[tuple[Key, Manifest]]:
     """Return interactions at equal distances, as many as can be read at once."""
     size = sum(manifest.tensors.raw_size for _, manifest in sound)
     fitting = len(sound) if size <= _MOST_BYTES else len(sound) * _MOST_BYTES // size

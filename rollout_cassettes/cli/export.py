@@ -16,7 +16,7 @@ from rollout_cassettes.cassette import Interaction
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.cli.destination import written
 from rollout_cassettes.cli.failure import reported
-from rollout_cassettes.cli.opening import opened
+from rollout_cassettes.cli.opening import opened, opening
 from rollout_cassettes.cli.output import CassettePath, Json, display, print_json, warn
 from rollout_cassettes.cli.progress import tracked
 from rollout_cassettes.cli.tokenizer import TokenizerPath, decoder
@@ -73,8 +73,9 @@ def export(
         cassette = opened(path)
         decode = None if tokenizer is None else decoder(tokenizer)
         output = output or Path(cassette.path.resolve().name + _SUFFIXES[to])
-        interactions = tracked(cassette.interactions(step), "Exporting", errors)
-        counted = _Counted(_rows(interactions, decode))
+        keys = [each.key for each in cassette.interactions(step)]
+        at = [(cassette, key) for key in keys]
+        counted = _Counted(_rows(opening(tracked(at, "Exporting", errors)), decode))
         with written(output, overwrite=overwrite) as made:
             _WRITERS[to](counted, made)
             if not counted.count:

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from rollout_cassettes.display.visible import visible
 from rollout_cassettes.errors import CassetteError
 
 
@@ -22,12 +23,12 @@ def reported(errors: Console) -> Iterator[None]:
     try:
         yield
     except CassetteError as error:
-        errors.print(Text.assemble(("Error:", "red"), f" {error}"), soft_wrap=True)
+        errors.print(Text.assemble(("Error:", "red"), f" {visible(str(error))}"), soft_wrap=True)
         raise typer.Exit(1) from error
     except BrokenPipeError:  # who reads the output has seen enough
         raise
     except OSError as error:
         where = "" if error.filename is None else f": {error.filename}"
-        told = f" {error.strerror or error}{where}"
+        told = f" {visible(f'{error.strerror or error}{where}')}"
         errors.print(Text.assemble(("Error:", "red"), told), soft_wrap=True)
         raise typer.Exit(1) from error

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from rollout_cassettes.cassette import Cassette, Interaction, Manifest
 from rollout_cassettes.cli.failure import reported
-from rollout_cassettes.cli.opening import found_in
+from rollout_cassettes.cli.opening import found_in, opening, places
 from rollout_cassettes.cli.output import Json, display, print_json, warn
 from rollout_cassettes.cli.progress import tracked
 from rollout_cassettes.display.amounts import (
@@ -85,8 +85,8 @@ def ls(
     console, errors = Console(), Console(stderr=True)
     with reported(errors):
         cassettes = found_in(paths or [Path("cassettes")])
-    places = [each for cassette in cassettes for each in cassette.interactions()]
-    lines = _lines(cassettes, tracked(places, "Reading", errors), brief=brief)
+    waiting = opening(tracked(places(cassettes), "Reading", errors))
+    lines = [_line(each, islice(waiting, len(each.keys)), brief=brief) for each in cassettes]
     if json:
         print_json([{**asdict(line), "path": str(line.path)} for line in lines])
     else:
@@ -96,14 +96,6 @@ def ls(
             warn(errors, what)
     if any(line.errors for line in lines):
         raise typer.Exit(1)
-
-
-def _lines(
-    cassettes: Sequence[Cassette], interactions: Iterable[Interaction], *, brief: bool
-) -> list[Line]:
-    """Read the interactions of all cassettes, in order, and sum up those of each."""
-    waiting = iter(interactions)
-    return [_line(each, islice(waiting, len(each.keys)), brief=brief) for each in cassettes]
 
 
 def _line(cassette: Cassette, interactions: Iterable[Interaction], *, brief: bool) -> Line:

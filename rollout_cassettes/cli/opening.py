@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
-from rollout_cassettes.cassette import Cassette, Interaction, open_cassette
+from rollout_cassettes.cassette import Cassette, Interaction, Key, open_cassette
 from rollout_cassettes.errors import CassetteNotFoundError
 
 _MOST_NAMED = 5
@@ -41,13 +41,18 @@ def found_in(paths: Sequence[Path]) -> list[Cassette]:
     return list(found.values())
 
 
-def chosen(cassette: Cassette, step: int | None) -> list[Interaction]:
-    """Return the interactions of a step, or all of them.
+def places(cassettes: Sequence[Cassette]) -> list[tuple[Cassette, Key]]:
+    """Return the places of all interactions."""
+    return [(cassette, key) for cassette in cassettes for key in cassette.keys]
 
-    Raises:
-        StepNotRecordedError: If the step was not recorded.
+
+def opening(at: Iterable[tuple[Cassette, Key]]) -> Iterator[Interaction]:
+    """Give the interactions at places, one after the other.
+
+    None is kept: each holds on to what was read of it, and a cassette may be larger than memory.
     """
-    return cassette.interactions(step)
+    for cassette, key in at:
+        yield cassette.interaction(key)
 
 
 def _found_below(path: Path) -> Iterator[Path]:

@@ -10,6 +10,7 @@ import typer
 from rich.console import Console, RenderableType
 from rich.text import Text
 
+from rollout_cassettes.display.visible import visible
 from rollout_cassettes.trajectories.records import plain
 
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, and all else to stderr.")]
@@ -25,7 +26,7 @@ def print_json(value: Any) -> None:
 
 def warn(errors: Console, what: str) -> None:
     """Print a warning."""
-    errors.print(Text.assemble(("Warning:", "yellow"), f" {what}"), soft_wrap=True)
+    errors.print(Text.assemble(("Warning:", "yellow"), f" {visible(what)}"), soft_wrap=True)
 
 
 def display(console: Console, part: RenderableType) -> None:

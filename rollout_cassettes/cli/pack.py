@@ -10,7 +10,7 @@ from rich.text import Text
 from rollout_cassettes.cassette.repacking import repack
 from rollout_cassettes.cassette.writer import Writer
 from rollout_cassettes.cli.failure import reported
-from rollout_cassettes.cli.opening import opened
+from rollout_cassettes.cli.opening import opened, opening, places
 from rollout_cassettes.cli.output import CassettePath, Json, display, print_json
 from rollout_cassettes.cli.progress import tracked
 from rollout_cassettes.display.amounts import readable_bytes
@@ -44,7 +44,7 @@ def _repack(path: Path, compression: str | None, *, json: bool) -> None:
         with Writer(path, compression) as writer:
             changed = [
                 repack(interaction, writer)
-                for interaction in tracked(cassette.interactions(), what, errors)
+                for interaction in opening(tracked(places([cassette]), what, errors))
             ]
         after = sum(each.nbytes for each in opened(path).interactions())
     if json:

@@ -14,7 +14,7 @@ from rollout_cassettes.cassette import Cassette, Interaction, Key
 from rollout_cassettes.cassette.text import file_lines, manifest_lines, tensors_lines
 from rollout_cassettes.cassette.view import cassette_view, interaction_view
 from rollout_cassettes.cli.failure import reported
-from rollout_cassettes.cli.opening import opened
+from rollout_cassettes.cli.opening import opened, opening, places
 from rollout_cassettes.cli.output import Json, display, print_json
 from rollout_cassettes.cli.progress import tracked
 from rollout_cassettes.cli.tokenizer import TokenizerPath, decoder
@@ -63,7 +63,8 @@ def show(
             return
         cassette = opened(path)
         if text:
-            _print_lines(_text(cassette.interactions(step)))
+            keys = [each.key for each in cassette.interactions(step)]
+            _print_lines(_text(opening((cassette, key) for key in keys)))
         elif step is None:
             _show_cassette(cassette, console, errors, json=json)
         else:
@@ -80,7 +81,7 @@ def show(
 def _show_cassette(cassette: Cassette, console: Console, errors: Console, *, json: bool) -> None:
     read = [
         (each.manifest, each.figures, _facts(each))
-        for each in tracked(cassette.interactions(), "Reading", errors)
+        for each in opening(tracked(places([cassette]), "Reading", errors))
     ]
     if json:
         print_json({"path": str(cassette.path), "interactions": [facts for *_, facts in read]})

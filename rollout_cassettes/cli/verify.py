@@ -17,7 +17,7 @@ from rollout_cassettes.cassette import Cassette, Interaction
 from rollout_cassettes.cassette.manifest import SUFFIX
 from rollout_cassettes.cassette.tensors import SUFFIXES
 from rollout_cassettes.cli.failure import reported
-from rollout_cassettes.cli.opening import found_in
+from rollout_cassettes.cli.opening import found_in, opening, places
 from rollout_cassettes.cli.output import Json, display, print_json, warn
 from rollout_cassettes.cli.progress import tracked
 from rollout_cassettes.display.amounts import readable_bytes
@@ -82,8 +82,7 @@ def verify(
     console, errors = Console(), Console(stderr=True)
     with reported(errors):
         cassettes = found_in(paths)
-    places = [each for cassette in cassettes for each in cassette.interactions()]
-    waiting = iter(tracked(places, "Verifying", errors))
+    waiting = opening(tracked(places(cassettes), "Verifying", errors))
     reports = [_report(each, islice(waiting, len(each.keys))) for each in cassettes]
     sound = not any(report.damage for report in reports)
     if json:
@@ -147,7 +146,7 @@ def _tell(report: Report, console: Console, errors: Console, *, json: bool) -> N
     for damage in report.damage:
         errors.print(Text.assemble(("Error:", "red"), f" {visible(damage.what)}"), soft_wrap=True)
     for stray in report.strays:
-        warn(errors, f"{visible(stray)} has no manifest: an interrupted recording left it.")
+        warn(errors, f"{stray} has no manifest: an interrupted recording left it.")
 
 
 def _others(report: Report) -> Sequence[str]:

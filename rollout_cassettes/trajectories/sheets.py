@@ -22,7 +22,7 @@ from rollout_cassettes.trajectories.figures import Figures
 from rollout_cassettes.trajectories.statistics import Statistics
 from rollout_cassettes.trajectories.trajectory import Trajectory
 
-_TREND_WIDTH = 40  # characters
+_TREND_WIDTH, _EXCERPT = 40, 200  # characters
 
 
 def steps_sheet(figures: Sequence[Figures]) -> Sheet:
@@ -99,8 +99,8 @@ def rows_sheet(rows: Sequence[Trajectory]) -> Sheet:
         "session": [_count(row.session) for row in rows],
         "tokens": [_count(row.response_length) for row in rows],
         "reward": [readable_number(row.score) for row in rows],
-        "prompt": [excerpt(row.question) for row in rows],
-        "response": [excerpt(response_of(row)) for row in rows],
+        "prompt": [_excerpt(row.question) for row in rows],
+        "response": [_excerpt(_answer(row)) for row in rows],
     }
     columns = {name: cells for name, cells in shown.items() if any(cells)}
     numbers = [str(row.row) for row in rows]
@@ -108,16 +108,18 @@ def rows_sheet(rows: Sequence[Trajectory]) -> Sheet:
     return Sheet(["row", *columns], cells, flexible=["prompt", "response"])
 
 
-def response_of(row: Trajectory) -> str:
-    """Return a response as text; as token ids where the recording holds no text."""
+def _answer(row: Trajectory) -> str:
+    """Return how a response begins: as text, or as token ids where no text is known."""
     if row.response is not None:
         return row.response
-    return "" if row.response_ids is None else " ".join(map(str, row.response_ids.tolist()))
+    if row.response_ids is None:
+        return ""
+    return " ".join(map(str, row.response_ids[:_EXCERPT].tolist()))
 
 
-def excerpt(text: str | None, width: int = 200) -> str:
+def _excerpt(text: str | None) -> str:
     """Return the beginning of a text in one line."""
-    return "" if text is None else visible(" ".join(text[: 2 * width].split())[:width])
+    return "" if text is None else visible(" ".join(text[: 2 * _EXCERPT].split())[:_EXCERPT])
 
 
 def stacked(*parts: RenderableType | None) -> Group:

@@ -86,6 +86,7 @@ def test_phases_and_indices_are_told_apart(demo):
     ("arguments", "told"),
     [
         (["--step", "9"], "Step 9 is not in the cassette"),
+        (["--step", "9", "--text"], "Step 9 is not in the cassette"),
         (["--step", "1", "--row", "16"], "holds the rows 0-15"),
         (["--step", "1", "--row", "-1"], "holds the rows 0-15"),
     ],
