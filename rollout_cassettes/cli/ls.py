@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -85,8 +86,10 @@ def ls(
     console, errors = Console(), Console(stderr=True)
     with reported(errors):
         cassettes = found_in(paths or [Path("cassettes")])
-    waiting = opening(tracked(places(cassettes), "Reading", errors))
-    lines = [_line(each, islice(waiting, len(each.keys)), brief=brief) for each in cassettes]
+    lines = [
+        _line(cassette, opening(at), brief=brief)
+        for cassette, at in groupby(tracked(places(cassettes), "Reading", errors), itemgetter(0))
+    ]
     if json:
         print_json([{**asdict(line), "path": str(line.path)} for line in lines])
     else:

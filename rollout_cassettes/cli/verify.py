@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, version
-from itertools import islice
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Annotated
 
@@ -82,8 +83,10 @@ def verify(
     console, errors = Console(), Console(stderr=True)
     with reported(errors):
         cassettes = found_in(paths)
-    waiting = opening(tracked(places(cassettes), "Verifying", errors))
-    reports = [_report(each, islice(waiting, len(each.keys))) for each in cassettes]
+    reports = [
+        _report(cassette, opening(at))
+        for cassette, at in groupby(tracked(places(cassettes), "Verifying", errors), itemgetter(0))
+    ]
     sound = not any(report.damage for report in reports)
     if json:
         print_json({"sound": sound, "cassettes": list(map(asdict, reports))})

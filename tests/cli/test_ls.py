@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import subprocess
 import sys
 
@@ -138,6 +140,38 @@ def test_a_bar_is_shown_on_a_terminal_alone(demo):
     done = invoke("ls", demo, "--json", environment=TERMINAL)
     assert "Reading" in done.stderr
     assert done.stdout.startswith("[")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [["ls"], ["verify"], ["show"], ["diff", DEMO], ["export", "--to", "jsonl", "--output", "o"]],
+    ids=lambda command: command[0],
+)
+def test_the_bar_is_gone_when_the_result_is_printed(command, demo, tmp_path):
+    """On a real terminal, where both are in one place."""
+    import pty
+
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "PYTHONPATH": str(DEMO.parents[1])}
+    name, *rest = map(str, command)
+    with subprocess.Popen(
+        [sys.executable, "-m", "rollout_cassettes", name, demo, *rest],
+        stdout=theirs,
+        stderr=theirs,
+        cwd=tmp_path,
+        env=environment,
+    ) as process:
+        os.close(theirs)
+        written = b""
+        with contextlib.suppress(OSError):  # how Linux says that the terminal is closed
+            while chunk := os.read(ours, 4096):
+                written += chunk
+    os.close(ours)
+    assert process.returncode == 0
+    bar, _, result = written.rpartition(b"\x1b[?25h")  # where the cursor is shown again
+    assert b"ing " in bar
+    assert b"demo" in result or b"step 1" in result
+    assert b"\xe2\x94\x81\xe2\x94\x81" not in result
 
 
 def test_colours_are_for_terminals(demo):
