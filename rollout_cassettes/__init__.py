@@ -44,6 +44,7 @@ if TYPE_CHECKING:
         replay,
         use_cassette,
     )
+    from rollout_cassettes.trajectories import Trajectory
 
 __version__ = "0.1.0"
 
@@ -68,6 +69,7 @@ __all__ = [
     "StepExistsError",
     "StepNotRecordedError",
     "Summary",
+    "Trajectory",
     "UnplayedError",
     "UnstorableValueError",
     "adapters",
@@ -79,7 +81,7 @@ __all__ = [
     "verl_config",
 ]
 
-_HOMES = ("cassette", "errors", "session")
+_HOMES = ("cassette", "errors", "session", "trajectories")
 """The packages that hold them, apart from those that are modules themselves."""
 
 

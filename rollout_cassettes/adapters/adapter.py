@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from rollout_cassettes.cassette.key import TRAIN, Key
 from rollout_cassettes.errors import CassetteError
 from rollout_cassettes.patching import Call, EntryPoint
+from rollout_cassettes.trajectories import Trajectory, read
 
 
 class Place(NamedTuple):
@@ -157,3 +158,16 @@ class Adapter(ABC):
             requests of this adapter are not compared.
         """
         return None
+
+    def trajectories(self, recorded: Exchange) -> list[Trajectory]:
+        """Return the trajectories of a recording, for people who look at it.
+
+        Args:
+            recorded: What was recorded as plain containers and numpy arrays: batches and objects
+                are dicts, jagged tensors lists of arrays. The framework may not be installed.
+
+        Returns:
+            A trajectory for each row; none where the recording has no rows. By default what the
+            columns' names tell.
+        """
+        return read(recorded.request, recorded.response)

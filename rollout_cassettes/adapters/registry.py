@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from rollout_cassettes.adapters.adapter import Adapter
+from rollout_cassettes.adapters.adapter import Adapter, Exchange
+from rollout_cassettes.cassette.layout import register_layout
 
 _adapters: dict[str, Adapter] = {}
 _names: dict[str, frozenset[str]] = {}
@@ -25,6 +23,7 @@ def register(adapter: Adapter) -> None:
             raise ValueError(f"the adapter {other.name!r} intercepts {sorted(shared)} already")
     claim(adapter.name, frozenset(point.target for point in adapter.entry_points))
     _adapters[adapter.name] = adapter
+    register_layout(adapter.name, lambda *recorded: adapter.trajectories(Exchange(*recorded)))
 
 
 def registered() -> dict[str, Adapter]:

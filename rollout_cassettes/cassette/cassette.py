@@ -9,11 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rollout_cassettes.cassette.interaction import Interaction
-from rollout_cassettes.cassette.key import Key
+from rollout_cassettes.cassette.key import TRAIN, Key
 from rollout_cassettes.cassette.manifest import SUFFIX
 from rollout_cassettes.errors import CassetteNotFoundError, StepNotRecordedError, spans
+from rollout_cassettes.trajectories.batch import Batch
+from rollout_cassettes.trajectories.frames import to_dataset
 
 if TYPE_CHECKING:
+    import datasets
     import torch
 
 
@@ -100,6 +103,40 @@ class Cassette:
         if key not in self._keys.get(key.step, ()):
             raise not_recorded(self.path, key, self.steps)
         return Interaction(self.path, key, **self._options)
+
+    def batches(
+        self,
+        device: str | torch.device | None = None,
+        *,
+        phase: str = TRAIN,
+        pad_id: int = 0,
+    ) -> Iterator[Batch]:
+        """Give each interaction of a phase as padded tensors, in order: for a loss of one's own.
+
+        Args:
+            device: Where tensors go; the CPU by default.
+            phase: Which interactions.
+            pad_id: What stands where there is no token.
+
+        Raises:
+            CassetteError: If a recording holds no tokens.
+        """
+        for key in self.keys:
+            if key.phase == phase:
+                yield self.interaction(key).to_batch(device, pad_id=pad_id)
+
+    def to_dataset(self) -> datasets.Dataset:
+        """Return all trajectories as a data set of Hugging Face's library, a row for each.
+
+        Raises:
+            CassetteError: If datasets is not installed.
+        """
+        return to_dataset(row for key in self.keys for row in self.interaction(key).trajectories)
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
+        from rollout_cassettes.cassette.notebook import cassette_bundle  # noqa: PLC0415 - rich
+
+        return cassette_bundle(self)
 
     def __getitem__(self, step: int) -> Interaction:
         return self.interactions(step)[0]

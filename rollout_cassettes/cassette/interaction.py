@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,12 +13,19 @@ from rollout_cassettes.cassette import tree
 from rollout_cassettes.cassette.damage import damaged
 from rollout_cassettes.cassette.digest import digest
 from rollout_cassettes.cassette.key import Key
+from rollout_cassettes.cassette.layout import layout_of
 from rollout_cassettes.cassette.manifest import SUFFIX, Manifest
+from rollout_cassettes.trajectories import Figures, Statistics, Trajectory
+from rollout_cassettes.trajectories.batch import Batch, to_batch
+from rollout_cassettes.trajectories.frames import to_pandas
 
 if TYPE_CHECKING:
+    import pandas as pd
     import torch
 
     from rollout_cassettes.cassette.safetensors_file import SafetensorsFile
+
+logger = logging.getLogger("rollout_cassettes")
 
 
 class Interaction:
@@ -97,6 +106,43 @@ class Interaction:
         return self._value("response")
 
     @cached_property
+    def trajectories(self) -> list[Trajectory]:
+        """The rows of the response, one view for all frameworks; none where it has no rows.
+
+        They are read without torch and without the framework, and share no memory with
+        :attr:`response`.
+
+        Raises:
+            CassetteCorruptError: If a file is damaged, altered or missing.
+        """
+        own = Interaction(self.path.parent, self.key, numpy=True)
+        recorded = own.request, own.response
+        try:
+            rows = layout_of(self.manifest.adapter)(*recorded)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            # The hashes are right, so it is sound: values were left out, or are laid out otherwise.
+            logger.warning(
+                "%s shows no rows: not as %s has them (%r)", self.path, self.manifest.adapter, error
+            )
+            return []
+        return [replace(row, step=self.step, phase=self.phase) for row in rows]
+
+    @cached_property
+    def figures(self) -> Figures:
+        """Its rows, tokens, rewards, size and duration, as figures."""
+        manifest = self.manifest
+        return Figures(
+            step=self.step,
+            phase=self.phase,
+            index=self.index,
+            rank=self.rank,
+            recorded_at=manifest.recorded_at,
+            seconds=manifest.seconds,
+            nbytes=self.nbytes,
+            statistics=Statistics.of(self.trajectories),
+        )
+
+    @cached_property
     def polls(self) -> list[Any]:
         """What the framework was told when it asked how far the rollouts were, oldest first."""
         return list(self._value("polls")) if "polls" in self._skeletons else []
@@ -160,6 +206,31 @@ class Interaction:
         return tree.join(
             skeleton, self.tensors, source=self.path, device=self._device, strict=self._strict
         )
+
+    def to_pandas(self) -> pd.DataFrame:
+        """Return its trajectories as a data frame, a row for each.
+
+        Raises:
+            CassetteError: If pandas is not installed.
+        """
+        return to_pandas(self.trajectories)
+
+    def to_batch(self, device: str | torch.device | None = None, *, pad_id: int = 0) -> Batch:
+        """Return its trajectories as padded tensors.
+
+        Args:
+            device: Where tensors go; the CPU by default.
+            pad_id: What stands where there is no token.
+
+        Raises:
+            CassetteError: If the recording holds no tokens.
+        """
+        return to_batch(self.trajectories, device, pad_id)
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
+        from rollout_cassettes.cassette.notebook import interaction_bundle  # noqa: PLC0415 - rich
+
+        return interaction_bundle(Interaction(self.path.parent, self.key, numpy=True))
 
     def __eq__(self, other: object) -> bool:
         """Tell whether another interaction has its place, and the same request and response.

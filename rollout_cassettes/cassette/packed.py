@@ -38,8 +38,17 @@ class Packed:
     def pack(cls, skeletons: Mapping[str, Any], compression: str | None) -> Packed:
         """Pack skeletons."""
         raw = msgpack.packb(dict(skeletons), unicode_errors="surrogatepass")
+        return cls(None, len(raw), raw).repacked(compression)
+
+    def repacked(self, compression: str | None) -> Packed:
+        """Return the same skeletons, compressed or as they are.
+
+        Raises:
+            ValueError: If they are not what :meth:`pack` makes.
+        """
+        raw = self.data if self.compression is None else self._decompress()
         data = raw if compression is None else zstandard.ZstdCompressor(LEVEL).compress(raw)
-        return cls(compression, len(raw), data)
+        return Packed(compression, self.raw_size, data)
 
     def unpack(self) -> dict[str, Any]:
         """Return the skeletons by name.

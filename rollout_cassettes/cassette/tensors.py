@@ -42,8 +42,27 @@ def encode(tensors: dict[str, torch.Tensor], compression: str | None) -> tuple[b
     raw_size = sum(len(piece) for piece in pieces)
     if compression is None:
         return b"".join(pieces), raw_size
-    stream = _compressor().compressobj(size=raw_size)
-    return b"".join([*map(stream.compress, pieces), stream.flush()]), raw_size
+    return compressed(*pieces), raw_size
+
+
+def compressed(*pieces: bytes | memoryview) -> bytes:
+    """Return the bytes of a compressed tensors file, made of the pieces of a safetensors file."""
+    stream = _compressor().compressobj(size=sum(len(piece) for piece in pieces))
+    return b"".join([*map(stream.compress, pieces), stream.flush()])
+
+
+def decompressed(path: Path, entry: TensorsFile) -> bytes:
+    """Return the bytes of the safetensors file that a tensors file is, or holds.
+
+    Raises:
+        CassetteCorruptError: If the file is missing, damaged, or not the one that was recorded.
+    """
+    try:
+        with path.open("rb") as file:
+            _check_size(file, path, entry)
+            return bytes(_decompress(file, path, entry) if entry.compression else file.read())
+    except (FileNotFoundError, ValueError, zstandard.ZstdError) as error:
+        raise damaged(path, f"it is not a whole tensors file ({error})") from error
 
 
 def raw_bytes(tensor: torch.Tensor) -> memoryview:
@@ -90,6 +109,27 @@ def read(path: Path, entry: TensorsFile) -> SafetensorsFile:
         return SafetensorsFile(buffer)
     except FileNotFoundError as error:
         raise damaged(path, "the file is missing, though its manifest is there") from error
+    except (ValueError, zstandard.ZstdError) as error:
+        raise damaged(path, f"it is not a whole tensors file ({error})") from error
+
+
+def read_alone(path: Path) -> SafetensorsFile:
+    """Open a tensors file without its manifest, so without knowing what it should be.
+
+    Raises:
+        CassetteCorruptError: If it is no whole tensors file.
+    """
+    data = path.read_bytes()
+    size = len(data)
+    compression = "zstd" if path.name.endswith(SUFFIXES["zstd"]) else None
+    try:
+        if compression:
+            size = zstandard.get_frame_parameters(data).content_size
+            refuse_more_than_memory(size)
+        entry = TensorsFile(
+            path.name, len(data), hashlib.sha256(data).hexdigest(), compression, size
+        )
+        return read(path, entry)
     except (ValueError, zstandard.ZstdError) as error:
         raise damaged(path, f"it is not a whole tensors file ({error})") from error
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     import torch
+    from typing_extensions import Self
 
 logger = logging.getLogger("rollout_cassettes")
 
@@ -90,12 +91,51 @@ class Writer:
             self._prepared(entry.file, encoded) as tensors_file,
             self._prepared(key.stem + SUFFIX, written.to_bytes()) as manifest_file,
         ):
-            self._remove(key)
+            self.remove(key)
             tensors_file.replace(self.path / entry.file)
             _sync(self._directory)
             manifest_file.replace(self.path / (key.stem + SUFFIX))
             _sync(self._directory)
         return written
+
+    def exchange(self, written: Manifest, data: bytes) -> None:
+        """Let an interaction have a tensors file of another name, with the same tensors.
+
+        It is there whole at any time: with the one file until its manifest is replaced, and with the
+        other from then on.
+
+        Args:
+            written: The interaction's manifest from now on.
+            data: The bytes of the tensors file that it names.
+
+        Raises:
+            OSError: If the disk is full or the directory can't be written to.
+        """
+        stem, entry = written.key.stem, written.tensors
+        with (
+            self._prepared(entry.file, data) as tensors_file,
+            self._prepared(stem + SUFFIX, written.to_bytes()) as manifest_file,
+        ):
+            tensors_file.replace(self.path / entry.file)
+            _sync(self._directory)
+            manifest_file.replace(self.path / (stem + SUFFIX))
+            _sync(self._directory)
+        for name in {stem + suffix for suffix in tensors.SUFFIXES.values()} - {entry.file}:
+            (self.path / name).unlink(missing_ok=True)
+        _sync(self._directory)
+
+    def remove(self, key: Key) -> None:
+        """Take an interaction away: first its manifest, so that it is never there in part."""
+        for suffix in (SUFFIX, *tensors.SUFFIXES.values()):
+            with suppress(FileNotFoundError):
+                (self.path / (key.stem + suffix)).unlink()
+                _sync(self._directory)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
 
     def close(self) -> None:
         """Give the directory free for other writers."""
@@ -143,13 +183,6 @@ class Writer:
             yield temporary
         finally:
             temporary.unlink(missing_ok=True)
-
-    def _remove(self, key: Key) -> None:
-        """Take an interaction away: first its manifest, so that it is never there in part."""
-        for suffix in (SUFFIX, *tensors.SUFFIXES.values()):
-            with suppress(FileNotFoundError):
-                (self.path / (key.stem + suffix)).unlink()
-                _sync(self._directory)
 
 
 def _make(path: Path) -> None:

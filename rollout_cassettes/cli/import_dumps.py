@@ -8,14 +8,14 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import track
 from rich.text import Text
 
 from rollout_cassettes import dumps
 from rollout_cassettes.cli.failure import reported
+from rollout_cassettes.cli.progress import tracked
+from rollout_cassettes.display.amounts import readable_bytes
 from rollout_cassettes.dumps.importer import ADAPTERS
 from rollout_cassettes.errors import named_steps
-from rollout_cassettes.session.summary import readable_bytes
 
 AdapterName = enum.Enum("AdapterName", {name: name for name in ADAPTERS})  # type: ignore[misc]
 
@@ -50,13 +50,7 @@ def import_dumps(
             destination,
             adapter=None if adapter is None else adapter.value,
             trust_pickle=trust_pickle,
-            progress=lambda files: track(
-                files,
-                "Importing",
-                console=errors,
-                transient=True,
-                disable=not errors.is_terminal,
-            ),
+            progress=lambda files: tracked(files, "Importing", errors),
         )
     for step, why in result.incomplete.items():
         warning = f" step {step} was left out, its dump is not whole: {why}"

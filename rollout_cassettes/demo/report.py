@@ -12,7 +12,7 @@ from rich.table import Table
 
 from rollout_cassettes.demo.launcher import Progress
 from rollout_cassettes.demo.result import DemoResult, StepResult
-from rollout_cassettes.session.summary import readable_bytes, readable_seconds
+from rollout_cassettes.display.amounts import readable_bytes, readable_seconds
 
 __all__ = ["render", "reporter"]
 

@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from rollout_cassettes.display.amounts import readable_bytes, readable_seconds
 from rollout_cassettes.errors import named_steps
 from rollout_cassettes.session import Summary
-from rollout_cassettes.session.summary import readable_bytes, readable_seconds
 
 REPLAYED, RECORDED, DISCARDED = "replayed", "recorded", "discarded"
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rollout_cassettes.cassette.tree import Split, split
+from rollout_cassettes.display.arrays import array_type
 from rollout_cassettes.errors import shorten
 
 if TYPE_CHECKING:
@@ -20,8 +21,6 @@ _ABSENT = object()
 _KIND = "$"
 _INSIDE = ("items", "fields", "data")
 """Entries of a node that stand for the value itself, and are left out of a path."""
-
-_ITEM_NAMES = {"float": "f", "int": "i", "uint": "u", "bfloat": "bf"}
 
 
 @dataclass(frozen=True)
@@ -73,10 +72,7 @@ def first_difference(left: Any, right: Any) -> Difference | None:
 
 def tensor_type(tensor: torch.Tensor) -> str:
     """Write a tensor's dtype and shape: ``f32[2,3]``."""
-    name = str(tensor.dtype).removeprefix("torch.")
-    stem = name.rstrip("0123456789")
-    short = _ITEM_NAMES.get(stem, stem) + name.removeprefix(stem)
-    return f"{short}[{','.join(map(str, tensor.shape))}]"
+    return array_type(str(tensor.dtype).removeprefix("torch."), tensor.shape)
 
 
 def tensor_types(value: Any) -> dict[str, str]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from rollout_cassettes import patching
 from rollout_cassettes.adapters import Adapter, Place, registered
@@ -18,6 +18,7 @@ from rollout_cassettes.cassette import Key
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.errors import CassetteError, named_steps
 from rollout_cassettes.patching import Answer, Call, EntryPoint, Role
+from rollout_cassettes.session.notebook import bundle
 from rollout_cassettes.session.numbering import Numbering
 from rollout_cassettes.session.steps import Steps, step_number
 from rollout_cassettes.session.summary import Summary
@@ -123,6 +124,9 @@ class Session(ABC):
     def __repr__(self) -> str:
         kind = type(self).__name__
         return f"<{kind} {self.path}, steps {self.selection.text}, {self._state}: {self}>"
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
+        return bundle(str(self.path), str(self), self.summary())
 
     # ---- life
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from rollout_cassettes.display.amounts import readable_bytes, readable_seconds
 from rollout_cassettes.errors import named_steps
-
-_MINUTE = 60
-_KILO = 1000
 
 
 @dataclass(frozen=True)
@@ -60,30 +58,6 @@ class Summary:
         if self.unplayed:
             told.append(f"not asked for: {named_steps(self.unplayed)}")
         return "".join(f"; {each}" for each in told)
-
-
-def readable_seconds(seconds: float) -> str:
-    """Write a duration: ``0.35 s``, ``12 m 31 s``, ``3 h 05 m``."""
-    if seconds < 9.995:  # noqa: PLR2004 - what would be rounded up to 10.00
-        return f"{seconds:.2f} s"
-    if round(seconds) < _MINUTE:
-        return f"{seconds:.0f} s"
-    minutes, rest = divmod(round(seconds), _MINUTE)
-    if minutes < _MINUTE:
-        return f"{minutes} m {rest:02d} s"
-    hours, minutes = divmod(minutes, _MINUTE)
-    return f"{hours} h {minutes:02d} m"
-
-
-def readable_bytes(count: float) -> str:
-    """Write a size in decimal units: ``812 B``, ``4.4 MB``."""
-    if count < _KILO:
-        return f"{count:.0f} B"
-    for unit in ("kB", "MB", "GB"):
-        count /= _KILO
-        if round(count, 1) < _KILO:
-            return f"{count:.1f} {unit}"
-    return f"{count / _KILO:.1f} TB"
 
 
 def _count(steps: list[int]) -> str:

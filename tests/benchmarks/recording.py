@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 import rollout_cassettes as rc
-from rollout_cassettes.session.summary import readable_bytes
+from rollout_cassettes.display.amounts import readable_bytes
 
 sys.path.insert(0, str(Path(__file__).parent))
 import reference_step

@@ -59,7 +59,9 @@ def test_every_signature_is_shown(name):
     assert any(block.note("signature of") == name for block in PAGE.blocks)
 
 
-@pytest.mark.parametrize("cls", [rc.Summary, rc.Manifest, rc.Omitted], ids=lambda cls: cls.__name__)
+@pytest.mark.parametrize(
+    "cls", [rc.Summary, rc.Manifest, rc.Omitted, rc.Trajectory], ids=lambda cls: cls.__name__
+)
 def test_every_field_is_explained(cls):
     """In the section of its class."""
     text = section(cls.__name__)
@@ -68,7 +70,7 @@ def test_every_field_is_explained(cls):
 
 
 @pytest.mark.parametrize(
-    "cls", [rc.Session, rc.Cassette, rc.Interaction], ids=lambda cls: cls.__name__
+    "cls", [rc.Session, rc.Cassette, rc.Interaction, rc.Trajectory], ids=lambda cls: cls.__name__
 )
 def test_every_public_attribute_is_explained(cls):
     """Properties and methods, apart from what only the library itself calls."""

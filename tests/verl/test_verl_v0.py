@@ -56,6 +56,23 @@ def test_a_replay_is_equal_to_the_bit(rollouts, tmp_path):
         assert list(left.non_tensor_batch) == list(right.non_tensor_batch)
 
 
+def test_its_trajectories_are_those_of_the_manager(rollouts, tmp_path):
+    """Without padding, with the columns that were echoed, and each reward where verl put it."""
+    ours = rollouts()
+    prompts = ours.prompts(1)
+    with rc.record(path=tmp_path / "c"):
+        live = ours.manager.generate_sequences(prompts)
+    rows = rc.open_cassette(tmp_path / "c")[1].trajectories
+    assert len(rows) == len(live) == 8
+    for number, row in enumerate(rows):
+        attended = live.batch["attention_mask"][number].bool()
+        recorded = row.prompt_ids.tolist() + row.response_ids.tolist()
+        assert recorded == live.batch["input_ids"][number][attended].tolist()
+        assert row.score == live.batch["rm_scores"][number].sum().item()
+        assert row.prompt == prompts.non_tensor_batch["raw_prompt"][number]
+        assert (row.group, row.session) == divmod(number, 2)
+
+
 def test_it_replays_from_a_running_loop(rollouts, tmp_path):
     """Awaited, as the one-step-off trainer calls it, and called without `await`."""
     ours = rollouts()

@@ -22,6 +22,7 @@ from rollout_cassettes.adapters.verl import run
 from rollout_cassettes.adapters.verl.adapter import VerlAdapter
 from rollout_cassettes.cassette.digest import digest
 from rollout_cassettes.patching import Call, EntryPoint
+from rollout_cassettes.trajectories import Trajectory, from_columns
 
 NAME = "verl_v0"
 
@@ -31,6 +32,9 @@ _PER_RUN = ("uid", "priority")
 """Columns of a request that differ between equal runs, or that the manager adds itself."""
 
 _STEP_COLUMNS = ("min_global_steps", "max_global_steps")
+
+_ASIDE = ("input_ids", "attention_mask", "position_ids", "dummy_tensor", "prompt", "priority")
+"""Columns that repeat others."""
 
 
 class VerlV0(VerlAdapter):
@@ -105,9 +109,32 @@ class VerlV0(VerlAdapter):
             {name: columns[name][row] for name in sorted(columns)} for row in range(len(request))
         ]
 
+    def trajectories(self, recorded: Exchange) -> list[Trajectory]:
+        """Return the output's rows without their padding, with the columns of the request."""
+        asked = recorded.request["non_tensor_batch"]
+        output = recorded.response["output"]
+        columns = {**asked, **output["non_tensor_batch"], **_unpadded(output["batch"])}
+        return from_columns(columns, [str(uid) for uid in asked.get("uid", ())], aside=_ASIDE)
+
     def _step(self, prompts: Any) -> int:
         step: int = prompts.meta_info["global_steps"]
         return step
+
+
+def _unpadded(batch: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """Return the columns of an output, each row as long as it is: prompts are padded on the left.
+
+    Args:
+        batch: Arrays of shape ``[batch, length]``.
+    """
+    attended = batch["attention_mask"].astype(bool)
+    prompt_length = batch["prompts"].shape[1]
+    asked, answered = attended[:, :prompt_length], attended[:, prompt_length:]
+    columns = {"prompts": [ids[kept] for ids, kept in zip(batch["prompts"], asked, strict=True)]}
+    for name, column in batch.items():
+        if name not in (*_ASIDE, "prompts") and column.shape[:2] == answered.shape:
+            columns[name] = [row[kept] for row, kept in zip(column, answered, strict=True)]
+    return columns
 
 
 def _prompts(call: Call) -> Any:

@@ -26,6 +26,7 @@ from rollout_cassettes.adapters.verl.rows import as_recorded, fitted, restored_d
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.errors import CassetteError
 from rollout_cassettes.patching import Call, EntryPoint, Role
+from rollout_cassettes.trajectories import Trajectory, from_columns
 
 NAME = "verl_v1"
 
@@ -33,6 +34,9 @@ _TRAINER = "verl.trainer.ppo.v1.trainer_base:PPOTrainer"
 _BUFFER = "verl.trainer.ppo.v1.replay_buffer:ReplayBuffer"
 _ASYNC_BUFFER = "verl.trainer.ppo.v1.replay_buffer:ReplayBufferAsync"
 _MANAGER = "verl.experimental.agent_loop.agent_loop:AgentLoopManager"
+
+_ASIDE = ("input_ids", "position_ids", "loss_mask", "dummy_tensor", "prompt")
+"""Fields of a row that repeat others."""
 
 
 def _point(owner: str, method: str, role: Role, since: str = "") -> EntryPoint:
@@ -174,6 +178,13 @@ class VerlV1(VerlAdapter):
     def rows(self, request: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return each prompt's fields; its uid is new in every run."""
         return [row for submission in request for row in _rows_of(submission["prompts"])]
+
+    def trajectories(self, recorded: Exchange) -> list[Trajectory]:
+        """Return the sampled rows: prompts are numbered in the order in which they were submitted."""
+        uids = [uid for submission in recorded.request for uid in submission["uid"]]
+        columns = dict(recorded.response["data"])
+        outputs = [int(key.rsplit("_", 1)[1]) for key in recorded.response["batch"]["keys"]]
+        return from_columns(columns, uids, outputs=outputs, aside=_ASIDE)
 
 
 def _argument(call: Call, name: str, position: int) -> Any:

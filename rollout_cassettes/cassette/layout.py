@@ -1,0 +1,31 @@
+"""How the values of an interaction are read as trajectories: each adapter says it for its own.
+
+Adapters stand above this layer, and enter what they know here, by the name that manifests have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rollout_cassettes.trajectories import Trajectory, read
+
+Layout = Callable[[Any, Any], list[Trajectory]]
+"""Makes the trajectories of a request and a response: of plain containers and numpy arrays."""
+
+_layouts: dict[str, Layout] = {}
+
+
+def register_layout(adapter: str, layout: Layout) -> None:
+    """Say how the recordings of an adapter are read."""
+    _layouts[adapter] = layout
+
+
+def layout_of(adapter: str) -> Layout:
+    """Return how the recordings of an adapter are read; of one that is unknown, by their names."""
+    return _layouts.get(adapter, read)
+
+
+def is_known(adapter: str) -> bool:
+    """Tell whether an adapter has said how its recordings are read."""
+    return adapter in _layouts

@@ -1,0 +1,44 @@
+"""Where a command writes to: a path of its own, there whole or not at all."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import mkdtemp
+
+from rollout_cassettes.errors import CassetteError
+
+
+@contextmanager
+def written(path: Path, *, overwrite: bool) -> Iterator[Path]:
+    """Give a path to write a file or a directory to; it takes its name when the block ends well.
+
+    Args:
+        path: What it is to be called.
+        overwrite: Let it take the place of what is there.
+
+    Raises:
+        CassetteError: If there is something already, or it can't be written to.
+    """
+    if path.exists() and not overwrite:
+        raise CassetteError(
+            f"{path} is there already.",
+            fixes=["Name another: --output PATH.", "Replace it: --overwrite."],
+        )
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        scratch = Path(mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    except OSError as error:
+        raise CassetteError(f"{path} can't be written to: {error.strerror}.") from error
+    try:
+        made = scratch / path.name
+        yield made
+        if path.exists():
+            path.rename(scratch / f"{path.name}.old")
+        made.rename(path)
+    except OSError as error:
+        raise CassetteError(f"{path} can't be written to: {error}.") from error
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
