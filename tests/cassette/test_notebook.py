@@ -116,12 +116,12 @@ def test_damage_is_shown_beside_what_is_sound(tmp_path):
     (path / "step-000001.msgpack").write_bytes(b"")
     (path / "step-000002.safetensors.zst").write_bytes(b"")
     text, page = shown(rc.open_cassette(path))
-    for told in (" ".join(text.split()), page.text):
+    for told in ("".join(text.split()), "".join(page.text.split())):  # paths wrap as they like
         assert "1,019" in told
-        assert "step-000001.msgpack is damaged" in told
-        assert "step-000002.safetensors.zst is damaged" in told
+        assert "step-000001.msgpackisdamaged" in told
+        assert "step-000002.safetensors.zstisdamaged" in told
     (path / "step-000003.msgpack").unlink()
-    assert "is damaged" in shown(rc.open_cassette(path))[0]
+    assert "isdamaged" in "".join(shown(rc.open_cassette(path))[0].split())
 
 
 def test_an_empty_cassette_says_so(tmp_path):
