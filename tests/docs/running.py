@@ -113,7 +113,7 @@ class PageRun:
 
 def _run_bash(block: Block) -> str:
     """Run commands with this Python first on the path; both kinds of output come as one."""
-    environment = {name: v for name, v in os.environ.items() if not name.startswith("PYTEST_")}
+    environment = {name: v for name, v in os.environ.items() if not _shapes_output(name)}
     environment["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{environment['PATH']}"
     environment["PYTHONPATH"] = str(ROOT)
     # A reader may not have this plugin; without a setting of its own it prints a deprecation.
@@ -129,6 +129,26 @@ def _run_bash(block: Block) -> str:
     )
     assert done.returncode == 0, f"{block.text}\nended with {done.returncode}:\n{done.stdout}"
     return done.stdout
+
+
+def _shapes_output(variable: str) -> bool:
+    """Tell whether an environment variable changes what pytest, rich or typer print.
+
+    Pages show what a reader sees at a prompt; pytest, for one, shortens its summary unless `CI` or
+    `BUILD_NUMBER` is set, and typer colours its output where `GITHUB_ACTIONS` is.
+    """
+    return variable in _SHAPES_OUTPUT or variable.startswith("PYTEST_")
+
+
+_SHAPES_OUTPUT = {
+    "BUILD_NUMBER",
+    "CI",
+    "COLUMNS",
+    "FORCE_COLOR",
+    "GITHUB_ACTIONS",
+    "NO_COLOR",
+    "PY_COLORS",
+}
 
 
 def check_runs_elsewhere(block: Block) -> None:
