@@ -31,7 +31,9 @@ def test_two_processes_replay_what_they_recorded(tmp_path):
     for scope in ("generated", "scored"):
         for rank in range(2):
             found = json.loads((tmp_path / f"{scope}-{rank}.json").read_text())
-            assert found == {"equal": True, "logs": True, "generations": [8, 0], "processes": 2}
+            live, again = found.pop("generations")
+            assert found == {"equal": True, "logs": True, "processes": 2}
+            assert live > again == 0
         cassette = rc.open_cassette(tmp_path / scope)
         assert [key.rank for key in cassette.keys] == [0, 1] * 8
         assert [each.rank for each in cassette.interactions(0)] == [0, 1]
