@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rollout_cassettes.cassette.key import TRAIN, Key
+from rollout_cassettes.cassette.rank import own_rank
 from rollout_cassettes.errors import CassetteError
 from rollout_cassettes.patching import Call, EntryPoint
 from rollout_cassettes.trajectories import Trajectory, read
@@ -19,16 +20,18 @@ class Place(NamedTuple):
         step: The step it belongs to; None where the framework doesn't say: then the session's
             ``step`` counts, or else the number of calls so far, from 1.
         phase: ``"train"``, ``"val"``, or another lower-case word.
-        rank: The process that makes it, 0 where there is one.
+        rank: The process that makes it; None for this one's rank in a distributed run, 0 where
+            there is just one process.
     """
 
     step: int | None
     phase: str = TRAIN
-    rank: int = 0
+    rank: int | None = None
 
     def key(self, step: int) -> Key:
         """Return the key of the first interaction there."""
-        return Key(step, self.phase, 0, self.rank)
+        rank = own_rank() if self.rank is None else self.rank
+        return Key(step, self.phase, 0, rank or 0)
 
 
 class Exchange(NamedTuple):

@@ -7,6 +7,7 @@ import fcntl
 import hashlib
 import logging
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,7 +17,8 @@ from typing import TYPE_CHECKING
 from rollout_cassettes.cassette import tensors
 from rollout_cassettes.cassette.key import Key
 from rollout_cassettes.cassette.manifest import SUFFIX, Manifest, TensorsFile
-from rollout_cassettes.errors import CassetteInUseError
+from rollout_cassettes.cassette.rank import own_rank
+from rollout_cassettes.errors import CassetteError, CassetteInUseError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,11 +37,14 @@ _NO_LOCKS = _UNSUPPORTED | {errno.EBADF, errno.ENOLCK}
 
 
 class Writer:
-    """The one writer of a cassette directory.
+    """The one writer of a cassette directory, in this process.
 
     Opening it makes the directory, locks it against other writers, and clears away what an
     interrupted writer left half-written. The lock goes when the writer is closed or its process
     ends, however that happens.
+
+    The processes of a distributed run write together, each what is of its own rank; the first of
+    them holds the lock for all.
 
     Args:
         path: The cassette's directory.
@@ -53,10 +58,12 @@ class Writer:
     def __init__(self, path: Path, compression: str | None = "zstd") -> None:
         self.path = path
         self.compression = compression
+        self._rank = own_rank()
         _make(path)
         self._directory = os.open(path, os.O_RDONLY)
         try:
-            self._lock()
+            if not self._rank:
+                self._lock()
             self._clear_leftovers()
         except BaseException:
             self.close()
@@ -76,8 +83,15 @@ class Writer:
             manifest: Makes the manifest, given what it must say of the tensors file.
 
         Raises:
+            CassetteError: If the place belongs to another process of the run.
             OSError: If the disk is full or the directory can't be written to.
         """
+        if not self._owns(key):
+            raise CassetteError(
+                f"{key} is of rank {key.rank}, and this process has rank {self._rank}: each "
+                "process of a distributed run records its own calls.",
+                fixes=["Leave the rank to the session: Place(step, phase), without a rank."],
+            )
         encoded, raw_size = tensors.encode(data, self.compression)
         entry = TensorsFile(
             file=key.stem + tensors.SUFFIXES[self.compression],
@@ -167,9 +181,16 @@ class Writer:
                 error.strerror,
             )
 
+    def _owns(self, key: Key) -> bool:
+        """Tell whether a place is this process's to write to."""
+        return self._rank is None or key.rank == self._rank
+
     def _clear_leftovers(self) -> None:
         for leftover in self.path.glob(f".step-*{_TEMPORARY}"):
-            leftover.unlink(missing_ok=True)
+            stem = re.split(r"\.(?:safetensors|msgpack)\b", leftover.name[1:])[0]
+            key = Key.from_stem(stem)
+            if key is None or self._owns(key):
+                leftover.unlink(missing_ok=True)
 
     @contextmanager
     def _prepared(self, name: str, data: bytes) -> Iterator[Path]:

@@ -6,6 +6,8 @@ import secrets
 import shutil
 from pathlib import Path
 
+from rollout_cassettes.cassette.rank import own_rank
+from rollout_cassettes.errors import CassetteError
 from rollout_cassettes.session.faults import not_writable
 from rollout_cassettes.session.session import logger
 from rollout_cassettes.session.summary import Summary
@@ -39,9 +41,16 @@ class Draft:
         """Take hold of the cassette: nobody else is to write what will be replaced.
 
         Raises:
+            CassetteError: If this is one of several processes of a run.
             CassetteInUseError: If another session writes to it.
             CassetteWriteError: If it can't be written to, and ``strict``.
         """
+        if own_rank() is not None:
+            raise CassetteError(
+                f"{self._target} can't be replaced by several processes at once: each would put "
+                "its own part in the place of the whole.",
+                fixes=["Record into it: any other record_mode than 'rewrite', on_failure='keep'."],
+            )
         if self._target.exists():
             self._claim = Tape(self._target, None, strict=self._strict, metadata={})
             if self._copied:

@@ -15,6 +15,7 @@ from rollout_cassettes.adapters import Adapter, Exchange
 from rollout_cassettes.cassette import Cassette, Interaction, Key
 from rollout_cassettes.cassette.cassette import not_found
 from rollout_cassettes.cassette.key import TRAIN
+from rollout_cassettes.cassette.rank import own
 from rollout_cassettes.errors import CassetteError, UnplayedError, named_steps, spans
 from rollout_cassettes.patching import Answer, Call, Role
 from rollout_cassettes.session import options
@@ -214,7 +215,7 @@ class Player(Session):
         if not cassette.keys and self._on_miss != "record":
             raise not_found(self.path)
         kind = Loop if self._mode == "repeat" else Playlist
-        self._known = cassette.keys
+        self._known = own(cassette.keys)
         self._playlist = kind(cassette.keys, _reader(self.path, self._tape, self._device))
         listed = self.selection.listed or ()
         missing = [Key(step) for step in listed if step not in cassette]

@@ -10,6 +10,7 @@ from typing import Any
 
 from rollout_cassettes.adapters import Adapter
 from rollout_cassettes.cassette import Cassette, Interaction, Key
+from rollout_cassettes.cassette.rank import own
 from rollout_cassettes.errors import CassetteNotFoundError, StepExistsError, named_steps, spans
 from rollout_cassettes.patching import Answer, Call, Role
 from rollout_cassettes.session import options
@@ -136,7 +137,7 @@ class Recorder(Session):
     def _existing(self) -> list[Key]:
         """Return what is in the directory; nothing where it isn't there, or can't be read."""
         try:
-            return Cassette(self._directory).keys
+            return own(Cassette(self._directory).keys)
         except (CassetteNotFoundError, OSError):
             return []
 

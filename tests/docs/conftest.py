@@ -1,4 +1,4 @@
-"""Fixtures that run pages: a `__main__` and a directory of their own, and verl's trainer."""
+"""Fixtures that run pages: a `__main__` and a directory of their own, and trainers of verl's and TRL's."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from types import ModuleType
 
 import pytest
 
+from tests.trl.conftest import train_trl
 from tests.verl.conftest import assets, dataset_cache, local_queue, train
 
-__all__ = ["assets", "dataset_cache", "local_queue", "train"]
+__all__ = ["assets", "dataset_cache", "local_queue", "train", "train_trl"]
 
 
 @pytest.fixture

@@ -48,6 +48,19 @@ def verl_validation(train: Any) -> dict[str, Any]:
     return {"trainer": trainer, "agent_loop_manager": None}
 
 
+def trl_trainer(train_trl: Any) -> dict[str, Any]:
+    """Return a trainer of TRL's, to be trained for three steps and evaluated.
+
+    Args:
+        train_trl: The fixture of tests/trl/conftest.py, which makes trainers.
+    """
+    from tests.trl.training import one_thread
+
+    trainer = train_trl.make(max_steps=3)
+    trainer.train = one_thread()(trainer.train)
+    return {"trainer": trainer}
+
+
 def verl_skip(assets: Any) -> dict[str, Any]:
     """Return verl's configuration with SkipManager on.
 

@@ -11,30 +11,38 @@ from tests.docs import setups
 from tests.docs.blocks import Page, pages
 from tests.docs.outputs import matches
 from tests.docs.running import PageRun, check_runs_elsewhere, check_signature
-from tests.verl.conftest import FOREIGN_WARNINGS
+from tests.trl import conftest as trl
+from tests.verl import conftest as verl
 
-NEEDS_VERL = [
-    pytest.mark.verl,
-    pytest.mark.skipif(find_spec("verl") is None, reason="the page needs verl"),
-    *(pytest.mark.filterwarnings(warning) for warning in FOREIGN_WARNINGS),
-]
+MARKS = {"verl": pytest.mark.verl, "trl": pytest.mark.trl}
+FOREIGN_WARNINGS = {"verl": verl.FOREIGN_WARNINGS, "trl": trl.FOREIGN_WARNINGS}
 
 
-def _parameters(*, verl):
+def _parameters(*needs):
+    """Return the pages whose blocks import these packages, besides the core's."""
+    marks = [
+        mark
+        for package in needs
+        for mark in (
+            MARKS[package],
+            pytest.mark.skipif(find_spec(package) is None, reason=f"the page needs {package}"),
+            *map(pytest.mark.filterwarnings, FOREIGN_WARNINGS[package]),
+        )
+    ]
     return [
-        pytest.param(page, id=str(page.path), marks=NEEDS_VERL if verl else ())
+        pytest.param(page, id=str(page.path), marks=marks)
         for page in pages()
-        if ("verl" in page.needs) == verl
+        if page.needs == set(needs)
     ]
 
 
-@pytest.mark.parametrize("page", _parameters(verl=False))
+@pytest.mark.parametrize("page", _parameters())
 def test_a_page_does_what_it_says(page, main):
     """Its blocks run in order, in one namespace, and print what stands below them."""
     PageRun(page, main, {"committed_cassettes": setups.committed_cassettes}).run()
 
 
-@pytest.mark.parametrize("page", _parameters(verl=True))
+@pytest.mark.parametrize("page", _parameters("verl"))
 def test_a_page_on_verl_does_what_it_says(page, main, train, assets):
     """The trainer is the real one, in this process."""
     known = {
@@ -44,6 +52,18 @@ def test_a_page_on_verl_does_what_it_says(page, main, train, assets):
         "verl_dumps": lambda: setups.verl_dumps(train),
     }
     PageRun(page, main, known).run()
+
+
+@pytest.mark.parametrize("page", _parameters("trl"))
+def test_a_page_on_trl_does_what_it_says(page, main, train_trl):
+    """The trainer is the real one, with a tiny model."""
+    PageRun(page, main, {"trl_trainer": lambda: setups.trl_trainer(train_trl)}).run()
+
+
+def test_every_page_is_run_by_one_of_these():
+    """None falls between the packages that pages need."""
+    parameters = [*_parameters(), *_parameters("verl"), *_parameters("trl")]
+    assert sorted(p.id for p in parameters) == sorted(str(page.path) for page in pages())
 
 
 # ---- the runner itself

@@ -1,0 +1,64 @@
+"""Fitting recorded rows to another number of prompts, whole groups at a time.
+
+TRL repeats each prompt ``num_generations`` times, in rows that follow each other.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+
+class Groups(NamedTuple):
+    """The rows that one process generates for.
+
+    Attributes:
+        rows: How many there are.
+        size: How many of them share a prompt.
+    """
+
+    rows: int
+    size: int
+
+    @classmethod
+    def of(cls, rows: int, num_generations: int) -> Groups:
+        """Return the groups of so many rows; a group may be spread over several processes."""
+        return cls(rows, math.gcd(rows, num_generations))
+
+    def fitted(self, live: Groups) -> list[int]:
+        """Return the recorded row for each live row.
+
+        Where there are more groups than were recorded, they are gone through again; where there
+        are fewer, the last are left out. The same goes for the rows of a group.
+
+        Args:
+            live: The rows that are asked for.
+        """
+        count = self.rows // self.size
+        return [
+            (row // live.size % count) * self.size + row % live.size % self.size
+            for row in range(live.rows)
+        ]
+
+
+def select(value: Any, rows: Sequence[int], count: int) -> Any:
+    """Return these rows of all that has one value for each recorded row.
+
+    Args:
+        value: A tuple or dict of columns, or a column: a list, or a tensor ``[count, ...]``.
+            Anything else is returned as it is.
+        rows: The recorded rows to return.
+        count: How many rows were recorded.
+    """
+    import torch  # noqa: PLC0415 - this module is imported where torch may not be
+
+    if isinstance(value, tuple):
+        return tuple(select(each, rows, count) for each in value)
+    if isinstance(value, dict):
+        return {name: select(each, rows, count) for name, each in value.items()}
+    if isinstance(value, list) and len(value) == count:
+        return [value[row] for row in rows]
+    if isinstance(value, torch.Tensor) and value.ndim > 0 and len(value) == count:
+        return value[list(rows)]
+    return value

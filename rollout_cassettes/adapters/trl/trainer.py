@@ -1,0 +1,143 @@
+"""The adapter for TRL's GRPO and RLOO trainers.
+
+Both make their rollouts in the training process. ``_prepare_inputs`` calls
+``_generate_and_score_completions`` with the rows of the data set, each prompt repeated
+``num_generations`` times; that calls ``_generate`` with the prompts, and then computes rewards,
+advantages and the log-probabilities of the reference model. Validation goes the same way, batch by
+batch, with the model in evaluation mode.
+
+Source: trl 1.16.0, ``trl/trainer/grpo_trainer.py`` and ``rloo_trainer.py``; 0.24.0 for the images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Literal, get_args
+
+from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
+from rollout_cassettes.adapters.trl import buffers, run
+from rollout_cassettes.adapters.trl.groups import Groups, select
+from rollout_cassettes.cassette.key import TRAIN
+from rollout_cassettes.errors import CassetteError
+from rollout_cassettes.patching import Call, EntryPoint
+
+Scope = Literal["generated", "scored"]
+
+_METHODS = {"generated": "_generate", "scored": "_generate_and_score_completions"}
+_NAMES = {"generated": "trl", "scored": "trl_scored"}
+
+
+class TrlTrainer(Adapter):
+    """Records and replays the rollouts of TRL's ``GRPOTrainer`` and ``RLOOTrainer``.
+
+    Args:
+        scope: ``"generated"`` for what ``_generate`` returns: rewards are computed for real.
+            ``"scored"`` for what ``_generate_and_score_completions`` returns, rewards and
+            advantages included: reward functions are not called.
+
+    Raises:
+        ValueError: If the scope is neither.
+    """
+
+    step_kind = "global step"
+    distributions = ("trl", "transformers", "accelerate", "torch")
+    phases = frozenset({TRAIN})
+
+    def __init__(self, scope: Scope = "generated") -> None:
+        if scope not in get_args(Scope):
+            raise ValueError(f"scope is 'generated' or 'scored'; got {scope!r}")
+        self.scope = scope
+        self.name = _NAMES[scope]
+        rollouts = (
+            EntryPoint.to(
+                self.name, f"{trainer}.{_METHODS[scope]}", framework="trl", overrides=True
+            )
+            for trainer in run.TRAINERS
+        )
+        self.entry_points = (*rollouts, *run.entry_points(self.name))
+
+    def place(self, call: Call) -> Place:
+        """Return the trainer's step, counted from 0, and whether it evaluates."""
+        trainer = call.args[0]
+        return Place(trainer.state.global_step, TRAIN if trainer.model.training else "val")
+
+    def request(self, call: Call) -> dict[str, Any]:
+        """Return the rows to generate for, and where the trainer's buffers end."""
+        trainer = call.args[0]
+        generations = trainer.num_generations
+        if not trainer.model.training:
+            generations = getattr(trainer, "num_generations_eval", generations)
+        return {
+            "rows": self._rows(call),
+            "num_generations": generations,
+            "buffers": buffers.marks(trainer),
+        }
+
+    def capture(self, call: Call, result: Any, submitted: Sequence[Any]) -> dict[str, Any]:
+        """Record what was returned, and what was added to the trainer's buffers."""
+        before = submitted[0]["buffers"]
+        logs = self.scope == "scored"
+        return {"output": result, "buffers": buffers.added(call.args[0], before, logs=logs)}
+
+    def restore(
+        self, call: Call, recorded: Exchange, submitted: Sequence[Any], shift: int | None
+    ) -> Any:
+        """Return what was returned, on the trainer's device, and fill its buffers."""
+        trainer, output = call.args[0], recorded.response["output"]
+        if shift is not None:
+            output = _fitted(trainer, output, recorded.request, submitted[0])
+        buffers.put_back(trainer, recorded.response["buffers"])
+        return _moved(output, trainer.accelerator.device)
+
+    def rows(self, request: Any) -> Sequence[Mapping[str, Any]]:
+        """Return the rows: prompts, and all columns of the data set where rewards are recorded."""
+        rows: list[dict[str, Any]] = request["rows"]
+        return rows
+
+    def start(self, call: Call) -> Iterable[Place]:
+        """Refuse a trainer whose rollouts can't be replayed."""
+        run.check(call, rewards_are_live=self.scope == "generated")
+        return ()
+
+    def _rows(self, call: Call) -> list[dict[str, Any]]:
+        _, given, *others = (*call.args, *call.kwargs.values())
+        if self.scope == "scored":
+            return [dict(row) for row in given]
+        columns = {"prompt": given}
+        if others and isinstance(others[0], list):  # until trl 0.24; later they are in the prompts
+            columns["images"] = others[0]
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def _fitted(trainer: Any, output: Any, recorded: Any, live: Any) -> Any:
+    """Return the recorded output for the live number of rows.
+
+    Raises:
+        CassetteError: If it holds images, which are not stored row by row.
+    """
+    was, now = (Groups.of(len(each["rows"]), each["num_generations"]) for each in (recorded, live))
+    rows = was.fitted(now)
+    if rows == list(range(was.rows)):
+        return output
+    if isinstance(output, dict) and "pixel_values" in output:
+        raise CassetteError(
+            f"{was.rows} rows with images were recorded, and {now.rows} are asked for: what was "
+            "made of the images can't be fitted.",
+            fixes=["Replay with the recorded batch size.", "Record with scope='generated'."],
+        )
+    output = select(output, rows, was.rows)
+    if isinstance(output, dict) and "num_items_in_batch" in output:
+        mask = output["completion_mask"] * output.get("tool_mask", 1)
+        output["num_items_in_batch"] = trainer.accelerator.gather(mask.sum()).sum()
+    return output
+
+
+def _moved(value: Any, device: Any) -> Any:
+    """Return an output with its tensors on a device; lists of token ids are left as they are."""
+    import torch  # noqa: PLC0415 - this module is imported where torch may not be
+
+    if isinstance(value, tuple):
+        return tuple(_moved(each, device) for each in value)
+    if isinstance(value, dict):
+        return {name: _moved(each, device) for name, each in value.items()}
+    return value.to(device) if isinstance(value, torch.Tensor) else value

@@ -1,0 +1,39 @@
+"""Fixtures that train with the real TRL."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+from unittest import mock
+
+import pytest
+
+collect_ignore_glob = [] if find_spec("trl") else ["test_*.py"]
+
+#: What others warn of when TRL is imported or run; nothing of it is ours to mend.
+FOREIGN_WARNINGS = (
+    # A tiny model on a CPU: torch's DataLoader is asked to pin memory.
+    "ignore:'pin_memory' argument is set as true:UserWarning",
+)
+
+
+def pytest_collection_modifyitems(items):
+    """Mark the tests of this directory, and let them pass over warnings that aren't ours."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.trl)
+            for warning in FOREIGN_WARNINGS:
+                item.add_marker(pytest.mark.filterwarnings(warning))
+
+
+@pytest.fixture(scope="session")
+def train_trl(tmp_path_factory):
+    """Train in this process: `train_trl(session=None, trainer="GRPO", **options) -> TrainingRun`."""
+    import datasets
+
+    from tests.trl.training import Training
+
+    cache = tmp_path_factory.mktemp("cache")
+    with mock.patch.object(datasets.config, "HF_DATASETS_CACHE", cache):
+        yield Training(tmp_path_factory.mktemp("trl"))
