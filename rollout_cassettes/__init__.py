@@ -10,7 +10,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from rollout_cassettes import adapters, verl_config
+    from rollout_cassettes import adapters, testing, verl_config
     from rollout_cassettes.cassette import (
         Cassette,
         Interaction,
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
         register_codec,
     )
     from rollout_cassettes.errors import (
+        AdapterLoadError,
         CassetteCorruptError,
         CassetteError,
         CassetteInUseError,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AdapterLoadError",
     "Cassette",
     "CassetteCorruptError",
     "CassetteError",
@@ -77,6 +79,7 @@ __all__ = [
     "record",
     "register_codec",
     "replay",
+    "testing",
     "use_cassette",
     "verl_config",
 ]
@@ -93,6 +96,8 @@ def __getattr__(name: str) -> Any:
     """
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "testing":  # imported by tests alone
+        return importlib.import_module(f"{__name__}.{name}")
     for home in (*_HOMES, "adapters", "verl_config"):
         module = importlib.import_module(f"{__name__}.{home}")
         if home in _HOMES:

@@ -19,6 +19,7 @@ from types import SimpleNamespace
 from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 from rollout_cassettes import session
+from rollout_cassettes.adapters import Adapter
 from rollout_cassettes.errors import CassetteError, shorten
 from rollout_cassettes.session import Session, options
 from rollout_cassettes.session.steps import Steps
@@ -35,14 +36,12 @@ MODES: dict[str, Callable[..., AbstractContextManager[Session]]] = {
 }
 """What ``mode`` chooses from."""
 
-_OBJECTS = ("adapters",)
-"""Parameters that take objects, which can't be written down."""
-
 _RENAMED = {"mode": "replay_mode"}
 """``mode`` chooses the session, so replay's own ``mode`` needs another name."""
 
 _CHECKS: dict[str, Callable[[Any], object]] = {
     "path": options.cassette_path,
+    "adapters": options.adapters,
     "steps": Steps.parse,
     "phases": options.phases,
     "metadata": options.metadata,
@@ -80,7 +79,7 @@ class Option:
             words=words,
             takes_none=type(None) in parts and parameter.default is not None,
             is_switch=hint is bool,
-            is_list=Iterable[str] in parts,
+            is_list=Iterable[str] in parts or Iterable[Adapter | str] in parts,
         )
 
     def check(self, value: Any) -> None:
@@ -108,7 +107,7 @@ def options_of(mode: str) -> dict[str, Option]:
     function = vars(make)["__init__"] if isinstance(make, type) else make
     hints = get_type_hints(function, localns=names)
     parameters = inspect.signature(make).parameters.values()
-    found = [Option.of(each, hints[each.name]) for each in parameters if each.name not in _OBJECTS]
+    found = [Option.of(each, hints[each.name]) for each in parameters]
     return {option.name: option for option in found}
 
 

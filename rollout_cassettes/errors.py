@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 __all__ = [
+    "AdapterLoadError",
     "CassetteCorruptError",
     "CassetteError",
     "CassetteInUseError",
@@ -206,6 +207,20 @@ class EntryPointNotFoundError(CassetteError):
     target: str
     framework: str
     version: str | None
+
+
+class AdapterLoadError(CassetteError):
+    """An installed distribution offers an adapter that can't be used.
+
+    Attributes:
+        adapter: The name under which it is offered.
+        target: Where it was looked for, as ``module:attribute``.
+        distribution: The distribution's name and version.
+    """
+
+    adapter: str
+    target: str
+    distribution: str
 
 
 def shorten(value: object, width: int = 120) -> str:

@@ -30,9 +30,9 @@ def no_environment(monkeypatch):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_every_parameter_is_an_option_unless_it_takes_objects(mode):
+def test_every_parameter_is_an_option(mode):
     parameters = set(inspect.signature(MODES[mode]).parameters)
-    assert {option.parameter for option in options_of(mode).values()} == parameters - {"adapters"}
+    assert {option.parameter for option in options_of(mode).values()} == parameters
 
 
 def test_the_mode_of_a_replay_has_a_name_of_its_own():
@@ -47,6 +47,8 @@ def test_words_come_from_the_signature():
     assert not options_of("replay")["on_miss"].takes_none
     assert options_of("replay")["restore_rng"].is_switch
     assert options_of("replay")["phases"].is_list
+    assert options_of("replay")["adapters"].is_list
+    assert not options_of("replay")["steps"].is_list
 
 
 def test_an_unknown_option_is_refused_with_those_that_are_known():

@@ -59,6 +59,7 @@ class Adapter(ABC):
         entry_points: What to intercept.
         distributions: The packages whose versions belong in the manifest.
         phases: The phases that a session covers which names none; None for all.
+        by_default: Whether sessions use it that name no adapters, once it is registered.
     """
 
     name: str
@@ -66,6 +67,7 @@ class Adapter(ABC):
     entry_points: tuple[EntryPoint, ...]
     distributions: tuple[str, ...] = ()
     phases: frozenset[str] | None = None
+    by_default: bool = True
 
     @abstractmethod
     def place(self, call: Call) -> Place | None:

@@ -39,6 +39,7 @@ _HELP = {
     "replay": "Replay from this directory.",
     "use": "Replay from this directory, once it is recorded; see --record-mode.",
     "steps": "The steps, such as 1-5,8; all by default.",
+    "adapters": "What to intercept, by names such as verl_v1,my_adapter; all that are known by default.",
     "phases": "The phases, such as train,val; training rollouts alone by default.",
     "metadata": "Put into every manifest; may be given several times.",
 }

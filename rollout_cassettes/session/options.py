@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
 
-from rollout_cassettes.adapters import Adapter
+from rollout_cassettes.adapters import Adapter, named
 from rollout_cassettes.cassette import Key
 from rollout_cassettes.errors import shorten
 
@@ -28,6 +28,7 @@ OnUnplayed = Literal["ignore", "warn", "error"]
 OnFailure = Literal["keep", "discard"]
 RecordMode = Literal["once", "none", "new_steps", "all", "rewrite"]
 Compression = Literal["zstd"] | None
+Adapters = Iterable[Adapter | str] | Adapter | str | None
 
 T = TypeVar("T")
 
@@ -164,21 +165,22 @@ def phases(given: Iterable[str] | str | None) -> frozenset[str] | None:
     return frozenset(chosen)
 
 
-def adapters(given: Iterable[Adapter] | Adapter | None) -> list[Adapter] | None:
-    """Return the adapters that a session uses; None for all that are known.
+def adapters(given: Adapters) -> list[Adapter] | None:
+    """Return the adapters that a session uses, given or named; None for all that are known.
 
     Raises:
         TypeError: If something given is no adapter.
-        ValueError: If one of them intercepts nothing, or two have the same name or entry point.
+        ValueError: If no adapter has that name, one of them intercepts nothing, or two have the same
+            name or entry point.
+        AdapterLoadError: If a distribution offers one of that name that can't be used.
     """
     if given is None:
         return None
-    chosen = [given] if isinstance(given, Adapter) else list(given)
+    several = [given] if isinstance(given, (Adapter, str)) else list(given)
+    chosen = [named(each) if isinstance(each, str) else each for each in several]
     for adapter in chosen:
         if not isinstance(adapter, Adapter):
-            raise TypeError(
-                f"adapters= takes adapters such as adapters.function(...), got {adapter!r}"
-            )
+            raise TypeError(f"adapters= takes adapters or their names, got {adapter!r}")
         if not adapter.entry_points:
             raise ValueError(
                 f"the adapter {adapter.name!r} intercepts nothing: give it a target, such as "

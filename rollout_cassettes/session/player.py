@@ -39,7 +39,7 @@ def replay(
     mode: options.Mode = "cache",
     *,
     path: str | os.PathLike[str] | None = None,
-    adapters: Iterable[Adapter] | Adapter | None = None,
+    adapters: options.Adapters = None,
     phases: Iterable[str] | str | None = None,
     on_miss: options.OnMiss = "error",
     on_mismatch: options.OnMismatch = "error",
@@ -58,8 +58,9 @@ def replay(
             request has more of them.
         path: The cassette's directory; by default ``$ROLLOUT_CASSETTES_PATH``, else
             ``cassettes/default``.
-        adapters: What to intercept; by default every framework that is, or gets, imported, and
-            every function marked with :func:`rollout_cassettes.adapters.function`.
+        adapters: What to intercept: adapters, or their names such as ``"verl_v1"``; by default
+            every framework that is, or gets, imported, and every function marked with
+            :func:`rollout_cassettes.adapters.function`.
         phases: The phases to replay, such as ``("train", "val")``; by default training rollouts
             alone where an adapter knows of phases, and else every call. Others go live.
         on_miss: What to do where a step is not recorded: raise, generate it live, or generate it

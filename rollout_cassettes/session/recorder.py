@@ -27,7 +27,7 @@ def record(
     steps: StepsArgument = None,
     *,
     path: str | os.PathLike[str] | None = None,
-    adapters: Iterable[Adapter] | Adapter | None = None,
+    adapters: options.Adapters = None,
     phases: Iterable[str] | str | None = None,
     compression: options.Compression = "zstd",
     on_existing: options.OnExisting = "error",
@@ -43,8 +43,9 @@ def record(
         steps: The steps to record: None for all, a number, numbers, ``"1-5,8"``, or a predicate.
         path: The cassette's directory, which is made; by default ``$ROLLOUT_CASSETTES_PATH``, else
             ``cassettes/default``.
-        adapters: What to intercept; by default every framework that is, or gets, imported, and
-            every function marked with :func:`rollout_cassettes.adapters.function`.
+        adapters: What to intercept: adapters, or their names such as ``"verl_v1"``; by default
+            every framework that is, or gets, imported, and every function marked with
+            :func:`rollout_cassettes.adapters.function`.
         phases: The phases to record, such as ``("train", "val")``; by default training rollouts
             alone where an adapter knows of phases, and else every call.
         compression: ``"zstd"``; None for plain safetensors files, which can be read in part.

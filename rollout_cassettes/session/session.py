@@ -196,7 +196,9 @@ class Session(ABC):
                 self._draft.close(self.summary(), failed=self._failed)
 
     def _in_use(self) -> list[Adapter]:
-        return list(registered().values()) if self._adapters is None else self._adapters
+        if self._adapters is not None:
+            return self._adapters
+        return [adapter for adapter in registered().values() if adapter.by_default]
 
     def _entry_points(self) -> list[EntryPoint]:
         return [point for pairs in self._points.values() for point, _ in pairs]

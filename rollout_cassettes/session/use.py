@@ -13,7 +13,6 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-from rollout_cassettes.adapters import Adapter
 from rollout_cassettes.cassette import Cassette
 from rollout_cassettes.session import options
 from rollout_cassettes.session.draft import Draft
@@ -75,7 +74,7 @@ class use_cassette:  # noqa: N801 - used like a function
         record_mode: options.RecordMode = "once",
         *,
         mode: options.Mode = "cache",
-        adapters: Iterable[Adapter] | Adapter | None = None,
+        adapters: options.Adapters = None,
         phases: Iterable[str] | str | None = None,
         compression: options.Compression = "zstd",
         on_unstorable: options.OnUnstorable = "warn",

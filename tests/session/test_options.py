@@ -113,7 +113,7 @@ def test_adapters_are_one_or_several(counted):
     assert options.adapters(iter([counted])) == [counted]
 
 
-@pytest.mark.parametrize("given", ["verl_v1", [print], 3])
+@pytest.mark.parametrize("given", [print, [print], 3])
 def test_what_is_no_adapter_is_refused(given):
     with pytest.raises(TypeError):
         rc.record(adapters=given)
@@ -178,3 +178,22 @@ def test_a_device_is_given_as_torch_takes_it():
     assert options.device("cpu") == torch.device("cpu")
     assert options.device(torch.device("meta")).type == "meta"
     assert options.device(None) is None
+
+
+def test_an_adapter_may_be_named():
+    """One or several; a wrong name is told with those that there are."""
+    known = rc.adapters.registered()
+    assert options.adapters("verl_v1") == [known["verl_v1"]]
+    assert options.adapters(["trl", "verl_v0"]) == [known["trl"], known["verl_v0"]]
+    with pytest.raises(ValueError, match=r"did you mean 'trl_scored'.*there are .*verl_v1"):
+        rc.record(adapters="trl_score")
+
+
+def test_an_adapter_that_is_not_for_all_sessions_is_used_where_it_is_named(path):
+    """TRL's two scopes hold the same rollouts: one of them is enough."""
+    with rc.record(path=path) as session:
+        names = {adapter.name for adapter in session._in_use()}
+    assert "trl" in names
+    assert "trl_scored" not in names
+    (named,) = options.adapters("trl_scored")
+    assert named.scope == "scored"

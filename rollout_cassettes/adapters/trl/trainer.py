@@ -48,6 +48,7 @@ class TrlTrainer(Adapter):
             raise ValueError(f"scope is 'generated' or 'scored'; got {scope!r}")
         self.scope = scope
         self.name = _NAMES[scope]
+        self.by_default = scope == "generated"  # one holds the other
         rollouts = (
             EntryPoint.to(
                 self.name, f"{trainer}.{_METHODS[scope]}", framework="trl", overrides=True
