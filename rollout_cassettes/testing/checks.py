@@ -50,7 +50,7 @@ def entry_points(bench: Bench) -> None:
 
 def recording(bench: Bench) -> None:
     """Every call that gave a response is recorded, whole, under the adapter's name."""
-    outcome, cassette = bench.recorded, bench.cassette()
+    outcome, cassette = bench.recorded.ended(), bench.cassette()
     answered, kept = outcome.watch.answered, len(cassette.keys)
     require(answered == kept, f"{answered} calls gave responses, and {kept} are recorded")
     require(len(bench.steps) > 1, f"the run has just the steps {bench.steps}: give it two or more")
@@ -63,7 +63,8 @@ def recording(bench: Bench) -> None:
 def unrecorded(bench: Bench) -> None:
     """Recording changes nothing: the run is what it is without a session."""
     bench.require_reproducible()
-    require_equal(bench.plain, bench.recorded)
+    bench.require_equal_live(bench.plain, bench.recorded)
+    bench.require_reproducible()
 
 
 def replaying(bench: Bench) -> None:
@@ -77,7 +78,7 @@ def generators(bench: Bench) -> None:
     """A replay leaves the random generators as the live calls left them."""
     if difference(bench.plain.generators, bench.watched.generators):
         raise NotApplicableError("two runs without a session leave the generators in two states")
-    found = difference(bench.recorded.generators, bench.replayed.generators)
+    found = difference(bench.recorded.generators, bench.replayed.ended().generators)
     require(not found, f"after the replay a generator is in another state: {found}")
 
 
@@ -96,8 +97,7 @@ def partial(bench: Bench) -> None:
     generated = outcome.session.generated
     require(generated == others, f"{generated} were generated live, and not {others}")
     _require_fewer(bench, outcome)
-    if bench.is_reproducible:
-        require_equal(bench.recorded, outcome)
+    bench.require_equal_live(bench.recorded, outcome)
 
 
 def filling(bench: Bench) -> None:
@@ -119,8 +119,7 @@ def empty(bench: Bench) -> None:
     outcome = bench.replay("a replay of an empty cassette", path, on_miss="record").played([])
     keys = Cassette(path).keys
     require(keys == bench.keys, f"{keys} were recorded, and not {bench.keys}")
-    if bench.is_reproducible:
-        require_equal(bench.plain, outcome)
+    bench.require_equal_live(bench.plain, outcome)
 
 
 def phases(bench: Bench) -> None:
@@ -136,8 +135,7 @@ def phases(bench: Bench) -> None:
     again = bench.replay("its replay", path, phases=None).ended()
     gone = sorted({place.phase for place in again.watch.places} & set(covered))
     require(not gone, f"calls of the phases {gone} went live in a replay")
-    if bench.is_reproducible:
-        require_equal(live, again)
+    bench.require_equal_live(live, again)
 
 
 def repeating(bench: Bench) -> None:
@@ -239,8 +237,9 @@ def _require_fewer(bench: Bench, outcome: Outcome) -> None:
 
 def _require_refusal(outcome: Outcome, kind: type[Exception]) -> None:
     refusal = outcome.session.refusal
-    told = "nothing" if refusal is None else f"{type(refusal).__name__}: {refusal}"
-    require(isinstance(refusal, kind), f"{outcome.name} was refused {told}, and no {kind.__name__}")
+    raised = refusal or outcome.error
+    told = "came to its end" if raised is None else f"raised {type(raised).__name__}: {raised}"
+    require(isinstance(refusal, kind), f"{outcome.name} {told}, and no {kind.__name__}")
     require(outcome.error is not None, f"{outcome.name} came to its end all the same")
     _require_not_live(outcome)
 

@@ -22,7 +22,7 @@ def check_adapter(
     make_run: MakeRun,
     *,
     make_other: MakeRun | None = None,
-    checks: Iterable[str] = CHECKS,
+    checks: Iterable[str] | None = None,
 ) -> dict[str, str]:
     """Check that an adapter keeps what this library promises, with runs of its framework.
 
@@ -35,7 +35,7 @@ def check_adapter(
             and returns a :class:`Run` of it: of two steps or more, with the same prompts each time.
         make_other: Makes the same run with other prompts, as many, for an adapter that compares
             requests.
-        checks: The checks to make, of :data:`CHECKS`.
+        checks: The checks to make, of :data:`CHECKS`; None for all.
 
     Returns:
         What each check came to: ``"passed"``, or why it could not be made.
@@ -44,7 +44,7 @@ def check_adapter(
         AssertionError: If checks fail, with the outcome of all of them.
         ValueError: If there is no check of a name, or no adapter.
     """
-    chosen = list(checks)
+    chosen = list(CHECKS if checks is None else checks)
     unknown = sorted(set(chosen) - set(CHECKS))
     if unknown:
         raise ValueError(f"there are no checks {unknown}: there are {', '.join(CHECKS)}")

@@ -6,12 +6,14 @@ import re
 import subprocess
 import sys
 from importlib.util import find_spec
+from pathlib import Path
 
 import pytest
 
 import rollout_cassettes as rc
 from rollout_cassettes.adapters import discovery
 from tests.adapters.distribution import ADAPTER, FRAMEWORK, Installation
+from tests.docs.blocks import Page
 
 LINE = "shouting = shouting_adapter:Shouting"
 
@@ -195,26 +197,25 @@ rc.adapters.registered()
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("setuptools") is None, reason="builds with setuptools")
-def test_pip_installs_one(tmp_path):
-    """From a project, with the lines that the documentation shows."""
+def test_pip_installs_what_the_documentation_shows(tmp_path):
+    """The project of the page on adapters, with its lines of the entry-point group."""
+    page = Page.read(Path("docs/how-to/write-an-adapter.md"))
     project = tmp_path / "project"
     project.mkdir()
-    (project / "shouting_adapter.py").write_text(ADAPTER)
-    (project / "shouting_framework.py").write_text(FRAMEWORK)
-    (project / "pyproject.toml").write_text("""
-[build-system]
-requires = ["setuptools"]
-build-backend = "setuptools.build_meta"
-[project]
-name = "shouting-adapter"
-version = "1.5"
-[project.entry-points."rollout_cassettes.adapters"]
-shouting = "shouting_adapter:Shouting"
-[tool.setuptools]
-py-modules = ["shouting_adapter", "shouting_framework"]
-""")
+    for block in page.blocks:
+        if block.note("file:"):
+            (project / block.note("file:")).write_text(block.text)
     installation = Installation(tmp_path / "site")
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps"]
     command += ["--no-build-isolation", "--no-index", "--target", installation.directory, project]
     subprocess.run(command, check=True, capture_output=True)
-    assert installation.printed(RECORD.format(adapters="None")) == "[1] shouting\n"
+    told = installation.printed("""
+import sys
+import rollout_cassettes as rc
+with rc.record(path="c") as session:
+    assert "little_adapter" in sys.modules and "little_trainer" not in sys.modules
+    from little_trainer import Trainer
+    Trainer(["a"]).fit()
+print(session.recorded, rc.open_cassette("c")[1].manifest.adapter)
+""")
+    assert told == "[1, 2, 3] little\n"

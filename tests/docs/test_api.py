@@ -20,6 +20,7 @@ SIGNATURES = {
     "use_cassette": rc.use_cassette,
     "open_cassette": rc.open_cassette,
     "adapters.function": rc.adapters.function,
+    "testing.check_adapter": rc.testing.check_adapter,
     "register_codec": rc.register_codec,
     "verl_config.from_skip": rc.verl_config.from_skip,
 }
@@ -43,6 +44,13 @@ def test_every_public_name_is_on_the_page(name):
 def test_every_public_name_of_adapters_is_on_the_page(name):
     """With the module that it is in."""
     assert f"adapters.{name}" in CODE or f"### adapters.{name}" in PAGE.prose
+
+
+@pytest.mark.parametrize("name", [*rc.testing.__all__, *rc.testing.CHECKS])
+def test_every_public_name_of_testing_is_on_the_page(name):
+    """Checks among them, each with its promise."""
+    text = section("testing")
+    assert f"testing.{name}" in text or f"\n| `{name}` |" in text
 
 
 @pytest.mark.parametrize("name", SIGNATURES)

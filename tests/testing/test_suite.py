@@ -44,7 +44,7 @@ def test_an_override_is_an_entry_point_too():
         (little.Dispatching, {"replay", "missing"}, "the engine made 9 rollouts in the replay"),
         (little.Drawing, {"generators"}, "after the replay a generator is in another state"),
         (little.Comparing, {"replay", "filling"}, "RequestMismatchError"),
-        (little.Indifferent, {"mismatch"}, "was refused nothing"),
+        (little.Indifferent, {"mismatch"}, "came to its end, and no RequestMismatchError"),
         (little.Shifting, {"repeat"}, "ZeroDivisionError"),
         (
             little.Patching,
@@ -121,7 +121,7 @@ def test_runs_that_differ_anyway_are_not_held_against_each_other():
         "unrecorded",
         "generators",
     }
-    assert outcomes["unrecorded"].startswith("not checked: two runs without a session differ")
+    assert outcomes["unrecorded"].startswith("not checked: two runs without a session are not")
 
 
 def test_a_run_that_swallows_the_engine_s_error_is_told():

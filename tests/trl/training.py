@@ -72,7 +72,7 @@ class Training:
             **options: As for :meth:`make`.
         """
         made = self.make(trainer, **options)
-        calls = _counted(made)
+        calls = counted(made)
         with one_thread(), session or nullcontext() as opened:
             made.train(resume_from_checkpoint=resume)
         return finished(made, opened, calls)
@@ -176,7 +176,7 @@ def finished(trainer: Any, session: Any, calls: dict[str, int]) -> TrainingRun:
     )
 
 
-def _counted(trainer: Any) -> dict[str, int]:
+def counted(trainer: Any) -> dict[str, int]:
     """Count how often a trainer's model generates, and its reward function is called."""
     calls = {"generate": 0, "reward": 0}
 

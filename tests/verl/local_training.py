@@ -42,6 +42,7 @@ class LocalTraining:
         self._loop = loop
         self._directory = directory
         self._runs = 0
+        self.llm = None  # that of the last run
 
     def __call__(self, steps=3, overrides=(), *, fail=()):
         """Train from the toy task's initial weights.
@@ -61,6 +62,7 @@ class LocalTraining:
             stack.enter_context(self._queue.installed())
             stack.enter_context(log.installed())
             trainer = self._make_trainer(config, fail)
+            self.llm = trainer.local.llm
             stack.callback(self._settle, trainer)
             trainer.fit(trainer.local.agent_loop_manager)
             trainer.logger.finish()
