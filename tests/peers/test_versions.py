@@ -18,8 +18,7 @@ def facts(*, error=None, **fit):
     lacks = {"absent": [], "missing": [], "tolerated": [], **fit}
     found = 3 - len(lacks["absent"]) - len(lacks["missing"])
     return {
-        "verl": "0.7",
-        "TransferQueue": None,
+        "releases": {"verl": "0.7", "TransferQueue": None},
         "plugin": False,
         "adapters": [
             {
@@ -85,7 +84,7 @@ def test_all_adapters_fit_the_verl_that_the_tests_run_with(capsys):
     """Every entry point is there."""
     assert versions.main([]) == 0
     out = capsys.readouterr().out
-    assert out.startswith(f"verl {version('verl')}, ")
+    assert f"verl {version('verl')}, TransferQueue {version('TransferQueue')}" in out
     rows = [row for row in out.splitlines() if row.startswith("| `verl_")]
     assert len(rows) == 3
     assert all(row.endswith("| fits |") for row in rows)

@@ -1,9 +1,9 @@
-"""Tell which adapters fit the verl of some environments.
+"""Tell which adapters fit the frameworks of some environments.
 
     python tests/peers/versions.py [PYTHON ...] [--replay]
 
-Each PYTHON is an interpreter, or the directory of a virtual environment, that has verl and what this
-library needs; without one, it is this interpreter. There, the modules of all entry points are
+Each PYTHON is an interpreter, or the directory of a virtual environment, that has a framework which an
+adapter is for, and what this library needs; without one, it is this interpreter. There, the modules of all entry points are
 imported, and a session is opened for each adapter: what is printed is what a user of that version
 gets. With --replay, the tests that record and replay with the V0 and the fully asynchronous adapter
 are run there too. The exit status is 1 if an environment can't be asked, or a test fails.
@@ -33,7 +33,7 @@ PLUGIN = "rollout_cassettes.verl_plugin"
 
 
 class Fit(NamedTuple):
-    """How an adapter fits a verl.
+    """How an adapter fits a framework.
 
     Attributes:
         adapter: Its name.
@@ -97,7 +97,7 @@ def ask(python: Path) -> dict:
     """Return what `probe` finds in an environment.
 
     Raises:
-        CalledProcessError: If it can't run there, as without verl.
+        CalledProcessError: If it can't run there, as without a framework.
     """
     code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import versions; "
     code += "print(versions.probe())"
@@ -123,7 +123,8 @@ def environment() -> dict[str, str]:
 def report(facts: dict) -> str:
     """Return what an environment said, as Markdown."""
     plugin = "loads plugins" if facts["plugin"] else "loads no plugin"
-    lines = [f"verl {facts['verl']}, TransferQueue {facts['TransferQueue']}; verl {plugin}", ""]
+    heading = ", ".join(f"{name} {found}" for name, found in facts["releases"].items())
+    lines = [f"{heading}; verl {plugin}" if "verl" in facts["releases"] else heading, ""]
     lines += ["| adapter | entry points found | a session |", "| --- | --- | --- |"]
     for adapter in facts["adapters"]:
         fit, rollouts = Fit(**adapter["fit"]), adapter["rollouts"]
@@ -145,22 +146,33 @@ def probe() -> str:
     """Return what there is in this environment, as JSON."""
     warnings.simplefilter("ignore")
     with contextlib.redirect_stdout(sys.stderr):
-        importlib.import_module("verl")
-        plugin = PLUGIN in sys.modules
         from rollout_cassettes.adapters import registered
 
-        adapters = [adapter for name, adapter in registered().items() if name.startswith("verl")]
+        adapters = [each for each in registered().values() if version(framework(each)) is not None]
+        if not adapters:
+            raise SystemExit("no framework is installed here that an adapter is for")
+        for each in {
+            point.module.partition(".")[0]: None for a in adapters for point in a.entry_points
+        }:
+            importlib.import_module(each)
         fits = [
             {"fit": fit(adapter)._asdict(), "rollouts": rollouts(adapter)} for adapter in adapters
         ]
+        releases = {framework(each): version(framework(each)) for each in adapters}
+        if "verl" in releases:
+            releases["TransferQueue"] = version("TransferQueue")
         facts = {
-            "verl": importlib.metadata.version("verl"),
-            "TransferQueue": version("TransferQueue"),
-            "plugin": plugin,
+            "releases": releases,
+            "plugin": PLUGIN in sys.modules,
             "adapters": fits,
             "all": refusal(None),
         }
     return json.dumps(facts)
+
+
+def framework(adapter) -> str:
+    """Return the distribution that an adapter is for."""
+    return adapter.entry_points[0].framework
 
 
 def fit(adapter) -> Fit:
@@ -175,7 +187,7 @@ def fit(adapter) -> Fit:
             _find(point, importlib.import_module(point.module))
         except ModuleNotFoundError as error:
             if error.name is None or not point.module.startswith(error.name):
-                raise  # something that verl needs is not installed
+                raise  # something that the framework needs is not installed
             absent.append(point.target)
         except EntryPointNotFoundError:
             missing.append(point.target)

@@ -26,12 +26,16 @@ def loop():
         yield thread
 
 
+#: Who was first in a group, and how long it took.
+_OF_A_RUN = ("session_id", "metrics")
+
+
 def everything(run):
-    """Give what two live trainings have in common: not uids, and who was first in a group."""
+    """Give what two live trainings have in common."""
     batches = []
     for batch in run.actor_batches:
         names = {uid: f"uid-{number}" for number, uid in enumerate(uids(batch))}
-        fields = {n: column for n, column in batch.fields.items() if n != "session_id"}
+        fields = {n: column for n, column in batch.fields.items() if n not in _OF_A_RUN}
         batches.append({n: [renamed(v, names) for v in column] for n, column in fields.items()})
     return {
         "parameters": run.parameters,
