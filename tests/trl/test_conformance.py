@@ -9,7 +9,7 @@ import pytest
 from rollout_cassettes.testing import CHECKS, Run, check_adapter
 
 #: Two steps of training, and a validation of one batch.
-SHORT = {"max_steps": 2, "eval_steps": 2}
+SHORT = {"max_steps": 2, "eval_steps": 2, "gradient_accumulation_steps": 1}
 
 
 @pytest.mark.parametrize("adapter", ["trl", "trl_scored"])
