@@ -189,3 +189,12 @@ def test_it_imports_no_framework():
     """It is imported in every process that imports verl."""
     source = Path(configuration.__file__).read_text()
     assert not any(f"import {name}" in source for name in ("torch", "verl", "ray", "omegaconf"))
+
+
+@pytest.mark.parametrize("given", ["verl_v0", ["verl_v0"]])
+def test_adapters_are_named(given, tmp_path):
+    """One or several; a name that there isn't is refused before anything starts."""
+    with parse(mode="record", path=str(tmp_path), adapters=given).session() as session:
+        assert [adapter.name for adapter in session._in_use()] == ["verl_v0"]
+    with pytest.raises(rc.CassetteError, match=r"adapters: no adapter is named 'verl'"):
+        parse(mode="replay", adapters="verl")

@@ -39,6 +39,7 @@ def test_an_override_is_an_entry_point_too():
     ("adapter", "checks", "told"),
     [
         (little.Typo, {"entry points"}, "No module named 'no_such_module'"),
+        (little.Unstorable, {"recording", "empty"}, "which a cassette can't hold"),
         (little.Rounding, {"replay", "partial"}, "the recorded run and the replay differ"),
         (little.Meddling, {"unrecorded"}, "the run without a session and the recorded run differ"),
         (little.Dispatching, {"replay", "missing"}, "the engine made 9 rollouts in the replay"),
