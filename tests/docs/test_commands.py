@@ -16,6 +16,7 @@ TASKS = re.findall(
     r"^\| [^|]+ \| `([^`]+)` \|$", README.prose.partition("## Contributing")[2], re.MULTILINE
 )
 TOOLS = {"ruff": "ruff", "mypy": "mypy", "lint-imports": "import-linter", "python": "pytest"}
+TOOLS["sphinx-build"] = "sphinx"
 
 
 def pyproject():
