@@ -91,7 +91,7 @@ def ls(
     if json:
         print_json([{**asdict(line), "path": str(line.path)} for line in lines])
     else:
-        display(console, _table(lines, console.width))
+        display(console, _table(lines, console.width, brief=brief))
     for line in lines:
         for what in line.errors:
             warn(errors, what)
@@ -136,20 +136,24 @@ def _mean(read: Sequence[Statistics]) -> float | None:
     return sum((each.reward or 0.0) * each.scored for each in read) / scored if scored else None
 
 
-def _table(lines: Sequence[Line], width: int) -> Table:
+def _table(lines: Sequence[Line], width: int, *, brief: bool) -> Table:
     """Make the table; on a narrow terminal, what belongs together stands below each other."""
     apart = ", " if width >= _WIDE else "\n"
-    headings = ("steps", "rows", "tokens", "reward", "size", "age")
+    read = () if brief else ("rows", "tokens", "reward")
+    headings = ("steps", *read, "size", "age")
     made = table("cassette", *headings, "recorded by", left=["cassette", "recorded by"])
     made.columns[0].no_wrap, made.columns[0].overflow = False, "fold"
     for line in lines:
         versions = [f"{name} {version}" for name, all_ in line.versions.items() for version in all_]
-        made.add_row(
-            Text(visible(str(line.path)), style="red" if line.errors else ""),
-            _steps(line.steps),
+        figures = (
             readable_count(line.rows or None),
             readable_count(line.tokens),
             readable_number(line.reward),
+        )
+        made.add_row(
+            Text(visible(str(line.path)), style="red" if line.errors else ""),
+            _steps(line.steps),
+            *(() if brief else figures),
             readable_bytes(line.nbytes),
             "" if line.recorded_at is None else readable_age(line.recorded_at),
             Text(visible(apart.join([*line.adapters, *versions]))),

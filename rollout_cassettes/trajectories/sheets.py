@@ -26,7 +26,7 @@ _TREND_WIDTH, _EXCERPT = 40, 200  # characters
 
 
 def steps_sheet(figures: Sequence[Figures]) -> Sheet:
-    """Make the table of a cassette's interactions."""
+    """Make the table of a cassette's interactions; columns that are empty are left out."""
     several = [
         name
         for name, usual in (("phase", "train"), ("index", 0), ("rank", 0))
@@ -43,7 +43,13 @@ def steps_sheet(figures: Sequence[Figures]) -> Sheet:
         ]
         for each in figures
     ]
-    return Sheet(["step", *several, *headings], rows, left=["phase"])
+    columns = ["step", *several, *headings]
+    filled = [place for place in range(len(columns)) if not rows or any(row[place] for row in rows)]
+    return Sheet(
+        [columns[place] for place in filled],
+        [[row[place] for place in filled] for row in rows],
+        left=["phase"],
+    )
 
 
 def _cells(statistics: Statistics) -> tuple[str, ...]:

@@ -130,6 +130,21 @@ def test_a_class_is_never_imported_because_a_cassette_says_so(monkeypatch, tmp_p
     assert "Run `import trap` first." in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("name", "package"),
+    [("verl.protocol:DataProto", "verl"), ("transfer_queue.metadata:KVBatchMeta", "TransferQueue")],
+)
+def test_a_batch_of_a_framework_that_is_not_installed_can_be_read_as_plain_values(
+    name, package, monkeypatch
+):
+    """Whoever was sent a cassette may have the library alone."""
+    monkeypatch.setitem(sys.modules, name.partition(":")[0], None)
+    node = {"$": "dataclass", "class": name, "fields": {}, "extras": {}}
+    with pytest.raises(UnstorableValueError, match=f"{package} can't be imported") as caught:
+        join(node)
+    assert [fix.partition(" ")[0] for fix in caught.value.fixes] == ["Read", "Install"]
+
+
 @pytest.mark.parametrize("name", ["os:system", "os:path.join", "sys:modules", "builtins:dict", ":"])
 @pytest.mark.parametrize("kind", ["dataclass", "enum", "namedtuple"])
 def test_nothing_but_such_classes_can_be_named(kind, name):

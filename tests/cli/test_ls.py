@@ -54,6 +54,13 @@ def test_it_fits_the_terminal_and_cuts_no_figure(width, demo):
     assert "…" not in text
 
 
+def test_brief_has_no_columns_for_what_it_does_not_read(demo):
+    """On 80 columns there is room for the path instead."""
+    heading, _, line, *_ = invoke("ls", demo, "--brief", width=80).stdout.splitlines()
+    assert heading.split() == ["cassette", "steps", "size", "age", "recorded", "by"]
+    assert line.split()[1:4] == ["1-3", "25.1", "kB"]
+
+
 def test_machines_get_all_of_it(demo):
     (line,) = loaded("ls", demo)
     assert line["steps"] == [1, 2, 3]

@@ -19,6 +19,18 @@ def test_a_cassette_is_shown_by_its_steps(demo):
     assert max(map(len, text.splitlines())) <= 80
 
 
+def test_figures_that_no_step_has_take_no_room(record):
+    """As in a loop whose fields have names of its own."""
+    heading = next(
+        line
+        for line in invoke(
+            "show", record("mine", lambda step: {"digits": [step]})
+        ).stdout.splitlines()
+        if line.startswith("step ")
+    )
+    assert heading.split() == ["step", "generation", "size"]
+
+
 def test_a_step_is_shown_by_its_rows_and_by_what_it_holds(demo):
     text = invoke("show", demo, "--step", 2, width=120).stdout
     assert "  3      1        1      27  0.4375  What is 19 plus 12?" in text

@@ -10,8 +10,9 @@ _FRACTION = r"-?\d+\.\d+"
 
 _VARIABLE = re.compile(
     rf"(?P<time>{_TIME})|(?P<size>{_SIZE})|(?P<fraction>{_FRACTION})|(?P<dots>\.\.\.)"
+    r"|(?P<gap>  +)|(?P<rule>──+)"
 )
-_PATTERNS = {"time": _TIME, "size": _SIZE, "fraction": _FRACTION}
+_PATTERNS = {"time": _TIME, "size": _SIZE, "fraction": _FRACTION, "gap": " +", "rule": "─+"}
 
 
 def matches(expected: str, printed: str, *, amounts_vary: bool) -> bool:
@@ -22,7 +23,8 @@ def matches(expected: str, printed: str, *, amounts_vary: bool) -> bool:
             stands for any lines.
         printed: What the block printed.
         amounts_vary: Let a duration stand for any duration, a size for any size, and a decimal
-            fraction for any decimal fraction. Whole numbers without a unit are always compared.
+            fraction for any decimal fraction; columns may then be wider or narrower. Whole numbers
+            without a unit are always compared.
     """
     lines = [_line(line.rstrip(), amounts_vary=amounts_vary) for line in expected.splitlines()]
     shown = "".join(f"{line.rstrip()}\n" for line in printed.strip("\n").splitlines())

@@ -99,11 +99,15 @@ def test_every_public_attribute_is_explained(cls):
     ids=lambda cls: cls.__name__,
 )
 def test_every_error_has_an_entry_with_its_attributes(cls):
-    """On the page of errors, and in the table of the API."""
+    """In the table of the API; on the page of errors with its message, why, and what to do."""
     row = next(
         line for line in section("Errors").splitlines() if line.startswith(f"| `{cls.__name__}`")
     )
     for attribute in inspect.get_annotations(cls):
         assert f"`{attribute}`" in row
-    if cls is not rc.CassetteError:
-        assert f"\n## {cls.__name__}\n" in Page.read(Path("docs/errors.md")).prose
+    page = Page.read(Path("docs/errors.md")).text
+    assert f"\n| [{cls.__name__}](#{cls.__name__.lower()}) | " in page
+    entry = page.partition(f"\n## {cls.__name__}\n")[2].partition("\n## ")[0]
+    assert f"except rc.{cls.__name__} as error" in entry or f".{cls.__name__}: " in entry
+    for part in ("```text\n", "\n**Why.** ", "**What to do.** "):
+        assert part in entry

@@ -137,6 +137,10 @@ def test_blocks_share_a_namespace_and_notes_are_read(tmp_path, monkeypatch):
         ("", "", False, True),
         ("", "a", False, False),
         ("1.5", "125", False, False),
+        ("age\n───\n5 s   ago", "age\n────\n15 s  ago", True, True),
+        ("a   b", "a  b", False, False),
+        ("a   b", "a b", True, True),
+        ("a b", "a  b", True, False),
     ],
 )
 def test_outputs_are_compared(expected, printed, vary, same):

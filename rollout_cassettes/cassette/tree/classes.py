@@ -21,8 +21,9 @@ from rollout_cassettes.cassette.tree.joiner import AS_PLAIN, Joiner
 from rollout_cassettes.cassette.tree.splitter import Splitter, unstorable
 from rollout_cassettes.errors import UnstorableValueError
 
-_IMPORTABLE = frozenset({"verl.protocol", "transfer_queue.metadata"})
-"""Modules that a cassette may cause to be imported: those of the batches that our adapters store."""
+_IMPORTABLE = {"verl.protocol": "verl", "transfer_queue.metadata": "TransferQueue"}
+"""Modules that a cassette may cause to be imported, those of the batches that our adapters store; each
+with the distribution that it comes with."""
 
 
 def is_namedtuple(cls: type) -> bool:
@@ -64,8 +65,13 @@ def _class_of(node: dict[str, Any], joiner: Joiner, belongs: Callable[[type], bo
     name = node["class"]
     module_name = name.partition(":")[0]
     if module_name in _IMPORTABLE:
-        with suppress(ImportError):
+        try:
             importlib.import_module(module_name)
+        except ImportError as error:
+            package = _IMPORTABLE[module_name]
+            reason = f"{package} can't be imported ({error})"
+            install = f"Install {package}, as in the environment that recorded."
+            raise joiner.unavailable(name, reason, AS_PLAIN, install) from error
     cls = _find(name)
     if cls is None:
         reason = "this process has not imported it, and a cassette imports nothing by itself"
