@@ -15,6 +15,7 @@ from rollout_cassettes.adapters.excerpt import (
     columns_of,
     without,
 )
+from rollout_cassettes.adapters.reading import Saw, refuse
 from rollout_cassettes.cassette.key import TRAIN, Key
 from rollout_cassettes.cassette.rank import own_rank
 from rollout_cassettes.errors import CassetteError
@@ -68,6 +69,7 @@ class Adapter(ABC):
         entry_points: What to intercept.
         distributions: The packages whose versions belong in the manifest.
         phases: The phases that a session covers which names none; None for all.
+        unobserved: Why it can't be observed which fields of a response are read; empty where it can.
     """
 
     name: str
@@ -75,6 +77,7 @@ class Adapter(ABC):
     entry_points: tuple[EntryPoint, ...]
     distributions: tuple[str, ...] = ()
     phases: frozenset[str] | None = None
+    unobserved: str = "its adapter does not do that"
 
     @abstractmethod
     def place(self, call: Call) -> Place | None:
@@ -183,6 +186,18 @@ class Adapter(ABC):
             columns' names tell.
         """
         return read(recorded.request, recorded.response)
+
+    def watched(self, result: Any, saw: Saw) -> Any:
+        """Return what a call is to return, such that it is seen which of its fields are read.
+
+        Args:
+            result: What :meth:`restore` gave.
+            saw: Told the names of fields that are read.
+
+        Raises:
+            CassetteError: If that can't be observed, saying why.
+        """
+        refuse(self.name, self.unobserved)
 
     # ---- parts of a recording
 

@@ -31,8 +31,10 @@ def load_reads(directory: Path) -> Reads | None:
         return None
     except ValueError as error:
         raise damaged(path, f"it is no JSON ({error})") from error
-    reads = found.get("reads") if isinstance(found, dict) else None
-    if not isinstance(reads, dict) or (found["format"], found["version"]) != (_FORMAT, _VERSION):
+    entries = found if isinstance(found, dict) else {}
+    reads = entries.get("reads")
+    is_known = (entries.get("format"), entries.get("version")) == (_FORMAT, _VERSION)
+    if not is_known or not isinstance(reads, dict):
         raise damaged(path, f"it is no {_FORMAT} of version {_VERSION}")
     if not all(isinstance(n, list) and all(isinstance(e, str) for e in n) for n in reads.values()):
         raise damaged(path, "it lists something else than names")

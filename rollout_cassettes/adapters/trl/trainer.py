@@ -50,6 +50,7 @@ class TrlTrainer(Adapter):
     step_kind = "global step"
     distributions = ("trl", "transformers", "accelerate", "torch")
     phases = frozenset({TRAIN})
+    unobserved = "TRL shuffles and splits all columns of a batch"
 
     def __init__(self, scope: Scope = "generated") -> None:
         if scope not in get_args(Scope):
