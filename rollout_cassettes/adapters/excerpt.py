@@ -121,8 +121,8 @@ def columnar_groups(recorded: Skeletons) -> list[Group]:
         uids = (columns_of(recorded.response) or {}).get(_UID)
         names = range(count) if uids is None else map(str, recorded.picker.plain(uids))
         return [Group(rows) for rows in grouped(names)]
-    if not isinstance(recorded.request, list) or len(recorded.request) != count:
-        asked = len(recorded.marks)
+    asked = len(recorded.marks)
+    if not isinstance(recorded.request, list) or {len(recorded.request), asked} != {count}:
         raise ValueError(f"its request has {asked} rows, and its response has {count}")
     return [Group(rows) for rows in grouped(recorded.marks)]
 

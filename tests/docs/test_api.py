@@ -21,6 +21,7 @@ SIGNATURES = {
     "open_cassette": rc.open_cassette,
     "adapters.function": rc.adapters.function,
     "register_codec": rc.register_codec,
+    "shrink": rc.shrink,
     "verl_config.from_skip": rc.verl_config.from_skip,
 }
 
@@ -60,7 +61,7 @@ def test_every_signature_is_shown(name):
 
 
 @pytest.mark.parametrize(
-    "cls", [rc.Summary, rc.Manifest, rc.Omitted, rc.Trajectory], ids=lambda cls: cls.__name__
+    "cls", [rc.Summary, rc.Manifest, rc.Omitted, rc.Shrunk, rc.Trajectory], ids=lambda cls: cls.__name__
 )
 def test_every_field_is_explained(cls):
     """In the section of its class."""
