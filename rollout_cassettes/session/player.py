@@ -322,9 +322,9 @@ class Player(Session):
                 return (yield from self._answer_resubmit(adapter, call, place))
             case Role.POLL:
                 return (yield from self._answer_poll(adapter, call, place))
-            case Role.SAMPLE if self._mode == "cache":
-                self._refill(adapter, call, place)
         request = self._request(adapter, call, place)
+        if call.point.role is Role.SAMPLE and self._refilled(adapter, call, place, request):
+            request = self._request(adapter, call, place)
         with self._playlist.taken(adapter.name, place, request.marks) as choice:
             if choice.interaction is None:
                 return (yield from self._miss(adapter, call, place, choice.key))
@@ -371,14 +371,19 @@ class Player(Session):
             return adapter.poll(call)
         return adapter.restore(call, Exchange(None, interaction.polls[number]), (), None)
 
-    def _refill(self, adapter: Adapter, call: Call, place: Key) -> None:
-        """Let the submits be made that were made while the recorded run sampled."""
-        request = self._request(adapter, call, place)
+    def _refilled(self, adapter: Adapter, call: Call, place: Key, request: Request) -> bool:
+        """Let the submits be made that were made while the recorded run sampled.
+
+        Returns:
+            Whether there were any: more is asked for then.
+        """
+        if self._mode == "repeat":
+            return False
         interaction = self._playlist.peek(adapter.name, place, request.marks).interaction
-        if interaction is not None:
-            missing = interaction.request[len(request.values) :]
-            if missing:
-                adapter.refill(call, missing)
+        missing = () if interaction is None else interaction.request[len(request.values) :]
+        if missing:
+            adapter.refill(call, missing)
+        return bool(missing)
 
     def _request(self, adapter: Adapter, call: Call, place: Key) -> Request:
         """Return what a call asks for: a submit with those before it, a sample for all of them."""

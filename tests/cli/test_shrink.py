@@ -68,5 +68,9 @@ def test_what_makes_no_sense_leaves_nothing(tmp_path, options, status, told):
 def test_what_is_there_is_not_replaced(tmp_path):
     invoke("shrink", DEMO, tmp_path / "small", "--steps", "1")
     assert "already holds step 1" in invoke("shrink", DEMO, tmp_path / "small", status=1).stderr
-    assert "into itself" in invoke("shrink", tmp_path / "small", tmp_path / "small", status=1).stderr
-    assert "There is no cassette" in invoke("shrink", tmp_path / "x", tmp_path / "y", status=1).stderr
+    assert (
+        "into itself" in invoke("shrink", tmp_path / "small", tmp_path / "small", status=1).stderr
+    )
+    assert (
+        "There is no cassette" in invoke("shrink", tmp_path / "x", tmp_path / "y", status=1).stderr
+    )

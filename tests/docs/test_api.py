@@ -61,7 +61,9 @@ def test_every_signature_is_shown(name):
 
 
 @pytest.mark.parametrize(
-    "cls", [rc.Summary, rc.Manifest, rc.Omitted, rc.Shrunk, rc.Trajectory], ids=lambda cls: cls.__name__
+    "cls",
+    [rc.Summary, rc.Manifest, rc.Omitted, rc.Shrunk, rc.Trajectory],
+    ids=lambda cls: cls.__name__,
 )
 def test_every_field_is_explained(cls):
     """In the section of its class."""

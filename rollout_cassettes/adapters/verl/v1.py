@@ -29,7 +29,7 @@ from rollout_cassettes.adapters.excerpt import (
 )
 from rollout_cassettes.adapters.verl import run
 from rollout_cassettes.adapters.verl.adapter import VerlAdapter
-from rollout_cassettes.adapters.verl.prompts import PromptQueue, register
+from rollout_cassettes.adapters.verl.prompts import PromptQueue, named, register
 from rollout_cassettes.adapters.verl.rows import (
     Rollout,
     as_recorded,
@@ -169,12 +169,13 @@ class VerlV1(VerlAdapter):
 
         batch = response["batch"]
         queue = PromptQueue(batch.partition_id)
+        withheld = queue.withheld
         if shift is None:
-            rows = as_recorded(batch.keys, queue.names())
+            rows = as_recorded(batch.keys, named(withheld))
             left = set(response["left"])
-            answered = [uid for uid, old in queue.withheld.items() if old not in left]
+            answered = [uid for uid, old in withheld.items() if old not in left]
         else:
-            answered = list(queue.withheld)[: _argument(call, "batch_size", 3)]
+            answered = list(withheld)[: _argument(call, "batch_size", 3)]
             rows = fitted(batch.keys, answered)
         keys = [f"{row.new}{batch.keys[row.source][len(str(row.old)) :]}" for row in rows]
         tags = [restored_tag(batch.tags[row.source], row, shift) for row in rows]
