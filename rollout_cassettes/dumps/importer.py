@@ -22,6 +22,7 @@ from rollout_cassettes.adapters import (
     VerlV0,
     VerlV1,
 )
+from rollout_cassettes.adapters.verl.installed import require_installed
 from rollout_cassettes.cassette import Key
 from rollout_cassettes.cassette.fresh import fresh, refuse_existing
 from rollout_cassettes.cassette.manifest import SUFFIX, Manifest, TensorsFile
@@ -30,7 +31,7 @@ from rollout_cassettes.cassette.tree import split
 from rollout_cassettes.cassette.writer import Writer
 from rollout_cassettes.dumps import gen_batch, tq_batch
 from rollout_cassettes.dumps.directory import GEN_BATCH, TQ_BATCH, DumpDirectory, DumpFile
-from rollout_cassettes.dumps.pickles import damaged, load, require_frameworks, require_trust
+from rollout_cassettes.dumps.pickles import damaged, load, require_trust
 from rollout_cassettes.errors import (
     CassetteError,
     UnstorableValueError,
@@ -44,6 +45,7 @@ ADAPTERS: dict[str, Adapter] = {
 """The adapters that can replay a dump, by name."""
 
 _COMPRESSION = "zstd"
+_FRAMEWORKS = ("verl", "transfer_queue")
 _DISTRIBUTION = "rollout_cassettes"
 
 
@@ -105,7 +107,7 @@ def import_dumps(
     dumps = DumpDirectory.find(source, None if adapter is None else _file_of(adapter))
     require_trust(dumps.path, trust=trust_pickle)
     refuse_existing(target)
-    require_frameworks()
+    require_installed(_FRAMEWORKS, "The dumps hold objects of verl's")
     with fresh(target, _COMPRESSION) as writer:
         conversion = _Conversion(source, dumps, adapter, writer)
         for _, files in itertools.groupby(progress(dumps.files), lambda file: file.step):
