@@ -11,6 +11,7 @@ import pytest
 import torch
 
 import rollout_cassettes as rc
+from rollout_cassettes.session.matching import fingerprint
 from tests.cli.program import DEMO
 
 PROMPTS = ["a", "a", "b", "b", "b", "c"]
@@ -53,6 +54,8 @@ def test_the_first_prompts_are_kept_with_all_of_their_rows(recorded, tmp_path, m
     generate, path, live = recorded
     shrunk = rc.shrink(path, tmp_path / "small", rows=most)
     assert (shrunk.steps, shrunk.rows, shrunk.rows_before) == ([1, 2, 3], 3 * kept, 18)
+    marks = fingerprint([{"request": prompt} for prompt in PROMPTS[:kept]])
+    assert rc.open_cassette(tmp_path / "small")[2].manifest.fingerprint == marks
     with rc.replay(path=tmp_path / "small", on_unplayed="error"):
         again = {step: generate(PROMPTS[:kept], step) for step in (1, 2, 3)}
     for step, response in again.items():

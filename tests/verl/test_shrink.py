@@ -6,6 +6,7 @@ import pytest
 
 import rollout_cassettes as rc
 from rollout_cassettes.cassette.digest import digest
+from rollout_cassettes.session.matching import fingerprint
 from tests.verl.comparison import uids
 from tests.verl.overrides import SEPARATE_ASYNC, VALIDATION
 
@@ -43,11 +44,19 @@ def kept_prompts(path, assets, directory):
     return file
 
 
+def assert_fingerprints(adapter, path):
+    """They are those that the kept rows have."""
+    for interaction in rc.open_cassette(path).interactions():
+        marks = fingerprint(adapter.rows(interaction.request))
+        assert interaction.manifest.fingerprint == marks
+
+
 def test_v1_replays_what_is_asked_for_again(train, large, assets, tmp_path):
     """Cache mode: a run with the kept prompts alone is a match, and another one is not."""
     live, path = large
     shrunk = rc.shrink(path, tmp_path / "small", rows=4)
     assert (shrunk.steps, shrunk.rows) == ([0, 1, 2], 2 * 4 + 2 * 4)
+    assert_fingerprints(rc.adapters.VerlV1(), tmp_path / "small")
     prompts = kept_prompts(tmp_path / "small", assets, tmp_path)
     overrides = (*IN_ORDER, f"data.train_files={prompts}", "data.train_batch_size=2")
     overrides += ("actor_rollout_ref.actor.ppo_mini_batch_size=2",)
@@ -144,6 +153,7 @@ def test_v0_replays_what_is_asked_for_again(rollouts, tmp_path, late_rewards):
         live = [ours.manager.generate_sequences(ours.prompts(step)) for step in (1, 2)]
     shrunk = rc.shrink(tmp_path / "large", tmp_path / "small", rows=5)
     assert (shrunk.rows, shrunk.rows_before) == (8, 16)
+    assert_fingerprints(rc.adapters.VerlV0(), tmp_path / "small")
     asked = ours.llm.training
     with rc.replay(path=tmp_path / "small"):
         again = [
