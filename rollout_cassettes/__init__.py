@@ -45,6 +45,7 @@ if TYPE_CHECKING:
         replay,
         use_cassette,
     )
+    from rollout_cassettes.shrinking import Shrunk, shrink
     from rollout_cassettes.trajectories import Trajectory
 
 __version__ = "0.1.0"
@@ -68,6 +69,7 @@ __all__ = [
     "RequestMismatchError",
     "RolloutBlockedError",
     "Session",
+    "Shrunk",
     "StepExistsError",
     "StepNotRecordedError",
     "Summary",
@@ -79,12 +81,13 @@ __all__ = [
     "record",
     "register_codec",
     "replay",
+    "shrink",
     "testing",
     "use_cassette",
     "verl_config",
 ]
 
-_HOMES = ("cassette", "errors", "session", "trajectories")
+_HOMES = ("cassette", "errors", "session", "shrinking", "trajectories")
 """The packages that hold them, apart from those that are modules themselves."""
 
 

@@ -1,6 +1,7 @@
 """Adapters: one file for each framework."""
 
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
+from rollout_cassettes.adapters.excerpt import Excerpt, Group, Skeletons
 from rollout_cassettes.adapters.function import function
 from rollout_cassettes.adapters.registry import named, register, registered
 from rollout_cassettes.adapters.trl import TrlTrainer
@@ -14,9 +15,12 @@ __all__ = [
     "Adapter",
     "Call",
     "EntryPoint",
+    "Excerpt",
     "Exchange",
+    "Group",
     "Place",
     "Role",
+    "Skeletons",
     "TrlTrainer",
     "VerlFullyAsync",
     "VerlV0",

@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from rollout_cassettes.adapters.excerpt import (
+    Excerpt,
+    Group,
+    Skeletons,
+    columnar_excerpt,
+    columnar_groups,
+    columns_of,
+    without,
+)
+from rollout_cassettes.adapters.reading import Saw, refuse
 from rollout_cassettes.cassette.key import TRAIN, Key
 from rollout_cassettes.cassette.rank import own_rank
 from rollout_cassettes.errors import CassetteError
@@ -60,6 +70,7 @@ class Adapter(ABC):
         distributions: The packages whose versions belong in the manifest.
         phases: The phases that a session covers which names none; None for all.
         by_default: Whether sessions use it that name no adapters, once it is registered.
+        unobserved: Why it can't be observed which fields of a response are read; empty where it can.
     """
 
     name: str
@@ -68,6 +79,7 @@ class Adapter(ABC):
     distributions: tuple[str, ...] = ()
     phases: frozenset[str] | None = None
     by_default: bool = True
+    unobserved: str = "its adapter does not do that"
 
     @abstractmethod
     def place(self, call: Call) -> Place | None:
@@ -176,3 +188,57 @@ class Adapter(ABC):
             columns' names tell.
         """
         return read(recorded.request, recorded.response)
+
+    def watched(self, result: Any, saw: Saw) -> Any:
+        """Return what a call is to return, such that it is seen which of its fields are read.
+
+        Args:
+            result: What :meth:`restore` gave.
+            saw: Told the names of fields that are read.
+
+        Raises:
+            CassetteError: If that can't be observed, saying why.
+        """
+        refuse(self.name, self.unobserved)
+
+    # ---- parts of a recording
+
+    def groups(self, recorded: Skeletons) -> list[Group]:
+        """Return the prompts of a recording, each with its rows, in the order of the request.
+
+        By default those of a response with a value for each row of the request.
+
+        Raises:
+            ValueError: If it has no rows that could be told apart; the message says why.
+        """
+        return columnar_groups(recorded)
+
+    def excerpt(
+        self, recorded: Skeletons, groups: Sequence[Group], elsewhere: Collection[str]
+    ) -> Excerpt:
+        """Return a recording with some of its prompts, such that it replays.
+
+        Args:
+            recorded: The recording.
+            groups: The prompts that are kept, of those that :meth:`groups` gave.
+            elsewhere: The uids of prompts that are kept in other interactions.
+
+        Raises:
+            ValueError: If it can't be cut; the message says why.
+        """
+        return columnar_excerpt(recorded, groups)
+
+    def fields(self, recorded: Skeletons) -> list[str]:
+        """Return the names of a response's fields that a replay can do without.
+
+        By default the columns of a dict or a TensorDict; none where the response is neither.
+        """
+        return list(columns_of(recorded.response) or ())
+
+    def without(self, recorded: Skeletons, names: Collection[str]) -> Any:
+        """Return the response without the fields of these names.
+
+        Raises:
+            ValueError: If it has no fields; the message says so.
+        """
+        return without(recorded.response, names)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar, cast, overload
 
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
+from rollout_cassettes.adapters.reading import Saw, watched
 from rollout_cassettes.adapters.registry import claim
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.cassette.tree import register_codec
@@ -85,6 +86,8 @@ def function(
 class FunctionAdapter(Adapter):
     """What :func:`function` returns: an adapter, and a decorator."""
 
+    unobserved = ""
+
     def __init__(
         self,
         target: str | None,
@@ -140,6 +143,12 @@ class FunctionAdapter(Adapter):
     ) -> Any:
         """Return what the function returned, as it was."""
         return recorded.response
+
+    def watched(self, result: Any, saw: Saw) -> Any:
+        """Return a dict or a TensorDict of which it is seen what is read."""
+        if isinstance(result, Awaited):
+            return Awaited(watched(result.value, saw))
+        return watched(result, saw)
 
     def rows(self, request: Any) -> Sequence[Mapping[str, Any]] | None:
         """Return the rows of a list; anything else is one row."""

@@ -145,7 +145,7 @@ class Interaction:
     @cached_property
     def polls(self) -> list[Any]:
         """What the framework was told when it asked how far the rollouts were, oldest first."""
-        return list(self._value("polls")) if "polls" in self._skeletons else []
+        return list(self._value("polls")) if "polls" in self.skeletons else []
 
     @cached_property
     def random_state(self) -> Any:
@@ -191,16 +191,21 @@ class Interaction:
         return manifest
 
     @cached_property
-    def _skeletons(self) -> dict[str, Any]:
+    def skeletons(self) -> dict[str, Any]:
+        """Its trees by name, as they are stored: all that is no tensor data; see docs/format.md.
+
+        Raises:
+            CassetteCorruptError: If the manifest is damaged.
+        """
         try:
             return self.manifest.trees.unpack()
         except ValueError as error:
             raise damaged(self.path, str(error)) from error
 
     def _value(self, name: str) -> Any:
-        if name not in self._skeletons:
+        if name not in self.skeletons:
             raise damaged(self.path, f"it lacks the {name}")
-        skeleton = self._skeletons[name]
+        skeleton = self.skeletons[name]
         if self._numpy:
             return tree.plain(skeleton, self.tensors, source=self.path)
         return tree.join(

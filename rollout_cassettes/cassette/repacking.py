@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import replace
 
 from rollout_cassettes.cassette import tensors
 from rollout_cassettes.cassette.interaction import Interaction
-from rollout_cassettes.cassette.manifest import TensorsFile
 from rollout_cassettes.cassette.writer import Writer
 
 
@@ -29,13 +27,7 @@ def repack(interaction: Interaction, writer: Writer) -> bool:
     path = interaction.path.with_name(manifest.tensors.file)
     raw = tensors.decompressed(path, manifest.tensors)
     data = tensors.compressed(raw) if writer.compression else raw
-    entry = TensorsFile(
-        file=interaction.key.stem + tensors.SUFFIXES[writer.compression],
-        size=len(data),
-        sha256=hashlib.sha256(data).hexdigest(),
-        compression=writer.compression,
-        raw_size=len(raw),
-    )
+    entry = tensors.entry_of(interaction.key.stem, data, len(raw), writer.compression)
     trees = manifest.trees.repacked(writer.compression)
     writer.exchange(replace(manifest, tensors=entry, trees=trees), data)
     return True

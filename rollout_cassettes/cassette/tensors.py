@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import mmap
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -38,7 +39,12 @@ _NAMES = {dtype.torch: name for name, dtype in DTYPES.items()}
 
 def encode(tensors: dict[str, torch.Tensor], compression: str | None) -> tuple[bytes, int]:
     """Return the bytes of a tensors file, and the size of the safetensors file in it."""
-    pieces = to_pieces({name: _raw(tensor) for name, tensor in tensors.items()})
+    return encode_raw({name: _raw(tensor) for name, tensor in tensors.items()}, compression)
+
+
+def encode_raw(tensors: Mapping[str, RawTensor], compression: str | None) -> tuple[bytes, int]:
+    """Return the same, of tensors as they are stored."""
+    pieces = to_pieces(tensors)
     raw_size = sum(len(piece) for piece in pieces)
     if compression is None:
         return b"".join(pieces), raw_size
@@ -49,6 +55,24 @@ def compressed(*pieces: bytes | memoryview) -> bytes:
     """Return the bytes of a compressed tensors file, made of the pieces of a safetensors file."""
     stream = _compressor().compressobj(size=sum(len(piece) for piece in pieces))
     return b"".join([*map(stream.compress, pieces), stream.flush()])
+
+
+def entry_of(stem: str, encoded: bytes, raw_size: int, compression: str | None) -> TensorsFile:
+    """Return what a manifest says of a tensors file.
+
+    Args:
+        stem: The stem of its name.
+        encoded: Its bytes.
+        raw_size: The size of the safetensors file that it is, or holds, in bytes.
+        compression: ``"zstd"`` or None.
+    """
+    return TensorsFile(
+        file=stem + SUFFIXES[compression],
+        size=len(encoded),
+        sha256=hashlib.sha256(encoded).hexdigest(),
+        compression=compression,
+        raw_size=raw_size,
+    )
 
 
 def decompressed(path: Path, entry: TensorsFile) -> bytes:

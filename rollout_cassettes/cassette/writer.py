@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import fcntl
-import hashlib
 import logging
 import os
 import re
@@ -93,13 +92,7 @@ class Writer:
                 fixes=["Leave the rank to the session: Place(step, phase), without a rank."],
             )
         encoded, raw_size = tensors.encode(data, self.compression)
-        entry = TensorsFile(
-            file=key.stem + tensors.SUFFIXES[self.compression],
-            size=len(encoded),
-            sha256=hashlib.sha256(encoded).hexdigest(),
-            compression=self.compression,
-            raw_size=raw_size,
-        )
+        entry = tensors.entry_of(key.stem, encoded, raw_size, self.compression)
         written = manifest(entry)
         with (
             self._prepared(entry.file, encoded) as tensors_file,
@@ -113,7 +106,7 @@ class Writer:
         return written
 
     def exchange(self, written: Manifest, data: bytes) -> None:
-        """Let an interaction have a tensors file of another name, with the same tensors.
+        """Let an interaction have a tensors file of another name, with the same tensors; or a first one.
 
         It is there whole at any time: with the one file until its manifest is replaced, and with the
         other from then on.

@@ -11,6 +11,7 @@ from rollout_cassettes.cli.pack import pack, unpack
 from rollout_cassettes.cli.prune import prune
 from rollout_cassettes.cli.run import SETTINGS, run
 from rollout_cassettes.cli.show import show
+from rollout_cassettes.cli.shrink import shrink
 from rollout_cassettes.cli.verify import verify
 
 app.command()(ls)
@@ -21,6 +22,7 @@ app.command()(export)
 app.command()(pack)
 app.command()(unpack)
 app.command()(prune)
+app.command()(shrink)
 app.command("git-setup")(git_setup)
 app.command()(demo)
 app.command("import")(import_dumps)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -29,7 +31,7 @@ from rollout_cassettes.errors import CassetteError, spans
 from rollout_cassettes.trajectories import Statistics
 
 FRAMEWORKS = ("verl", "trl")
-_WIDTH_OF_STEPS, _WIDE = 10, 100  # characters
+_WIDTH_OF_STEPS, _WIDE, _GAP, _NARROWEST = 10, 100, 2, 16  # characters
 
 
 @dataclass(frozen=True)
@@ -139,26 +141,50 @@ def _mean(read: Sequence[Statistics]) -> float | None:
 def _table(lines: Sequence[Line], width: int, *, brief: bool) -> Table:
     """Make the table; on a narrow terminal, what belongs together stands below each other."""
     apart = ", " if width >= _WIDE else "\n"
-    read = () if brief else ("rows", "tokens", "reward")
-    headings = ("steps", *read, "size", "age")
-    made = table("cassette", *headings, "recorded by", left=["cassette", "recorded by"])
-    made.columns[0].no_wrap, made.columns[0].overflow = False, "fold"
-    for line in lines:
-        versions = [f"{name} {version}" for name, all_ in line.versions.items() for version in all_]
-        figures = (
-            readable_count(line.rows or None),
-            readable_count(line.tokens),
-            readable_number(line.reward),
-        )
-        made.add_row(
-            Text(visible(str(line.path)), style="red" if line.errors else ""),
-            _steps(line.steps),
-            *(() if brief else figures),
-            readable_bytes(line.nbytes),
-            "" if line.recorded_at is None else readable_age(line.recorded_at),
-            Text(visible(apart.join([*line.adapters, *versions]))),
-        )
+    facts = [_facts(line, apart, brief=brief) for line in lines]
+    headings = list(facts[0])
+    made = table("cassette", *headings, left=["cassette", "recorded by"])
+    made.columns[0].overflow = "fold"
+    columns = zip(headings, *(each.values() for each in facts), strict=True)
+    room = width - sum(_GAP + max(map(_cells, column)) for column in columns)
+    for line, others in zip(lines, facts, strict=True):
+        path = _broken(visible(str(line.path)), max(room, _NARROWEST))
+        made.add_row(Text(path, style="red" if line.errors else ""), *map(Text, others.values()))
     return made
+
+
+def _facts(line: Line, apart: str, *, brief: bool) -> dict[str, str]:
+    """Return the cells of a line by their headings, but for the path."""
+    versions = [f"{name} {version}" for name, all_ in line.versions.items() for version in all_]
+    read = {
+        "rows": readable_count(line.rows or None),
+        "tokens": readable_count(line.tokens),
+        "reward": readable_number(line.reward),
+    }
+    return {
+        "steps": _steps(line.steps),
+        **({} if brief else read),
+        "size": readable_bytes(line.nbytes),
+        "age": "" if line.recorded_at is None else readable_age(line.recorded_at),
+        "recorded by": visible(apart.join([*line.adapters, *versions])),
+    }
+
+
+def _cells(text: str) -> int:
+    """Return how wide a cell is."""
+    return max(map(cell_len, text.split("\n")))
+
+
+def _broken(path: str, room: int) -> str:
+    """Break a path that is too long between its directories, else between the words of a name."""
+    lines = [""]
+    for name in re.findall(r"[^/]*/|[^/]+", path):
+        fits = cell_len(name) <= room
+        for piece in [name] if fits else re.findall(r"[^-_.]*[-_.]|[^-_.]+", name):
+            if lines[-1] and cell_len(lines[-1] + piece) > room:
+                lines.append("")
+            lines[-1] += piece
+    return "\n".join(lines)
 
 
 def _steps(steps: list[int]) -> str:

@@ -11,11 +11,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, NamedTuple
 
 import rollout_cassettes as rc
+from rollout_cassettes.adapters.verl.installed import require_installed
 from rollout_cassettes.demo.directory import DemoDirectory
 from rollout_cassettes.demo.environment import environment
 from rollout_cassettes.demo.result import DemoResult
@@ -79,7 +79,7 @@ def run_demo(
     """
     if steps < 1:
         raise ValueError(f"the demo needs at least one step to train; got {steps}")
-    _require_frameworks()
+    require_installed(FRAMEWORKS, "The demo trains with verl")
     cassette = Path(path).resolve()
     if not overwrite:
         _refuse_existing(cassette)
@@ -108,15 +108,6 @@ def _directory() -> Iterator[DemoDirectory]:
     finally:
         if not keep:
             shutil.rmtree(directory.root, ignore_errors=True)
-
-
-def _require_frameworks() -> None:
-    missing = [name for name in FRAMEWORKS if find_spec(name) is None]
-    if missing:
-        raise CassetteError(
-            f"The demo trains with verl, and {', '.join(missing)} can't be imported.",
-            fixes=["pip install 'rollout_cassettes[verl]'"],
-        )
 
 
 def _refuse_existing(cassette: Path) -> None:

@@ -7,10 +7,7 @@ import itertools
 import json
 import os
 import platform
-import secrets
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -25,21 +22,19 @@ from rollout_cassettes.adapters import (
     VerlV0,
     VerlV1,
 )
-from rollout_cassettes.cassette import Cassette, Key
+from rollout_cassettes.adapters.verl.installed import require_installed
+from rollout_cassettes.cassette import Key
+from rollout_cassettes.cassette.fresh import fresh, refuse_existing
 from rollout_cassettes.cassette.manifest import SUFFIX, Manifest, TensorsFile
 from rollout_cassettes.cassette.packed import Packed
 from rollout_cassettes.cassette.tree import split
 from rollout_cassettes.cassette.writer import Writer
 from rollout_cassettes.dumps import gen_batch, tq_batch
 from rollout_cassettes.dumps.directory import GEN_BATCH, TQ_BATCH, DumpDirectory, DumpFile
-from rollout_cassettes.dumps.pickles import damaged, load, require_frameworks, require_trust
+from rollout_cassettes.dumps.pickles import damaged, load, require_trust
 from rollout_cassettes.errors import (
     CassetteError,
-    CassetteNotFoundError,
-    CassetteWriteError,
-    StepExistsError,
     UnstorableValueError,
-    named_steps,
 )
 
 Progress = Callable[[Sequence[DumpFile]], Iterable[DumpFile]]
@@ -50,6 +45,7 @@ ADAPTERS: dict[str, Adapter] = {
 """The adapters that can replay a dump, by name."""
 
 _COMPRESSION = "zstd"
+_FRAMEWORKS = ("verl", "transfer_queue")
 _DISTRIBUTION = "rollout_cassettes"
 
 
@@ -110,9 +106,9 @@ def import_dumps(
     source, target = Path(source).expanduser(), Path(destination).expanduser().resolve()
     dumps = DumpDirectory.find(source, None if adapter is None else _file_of(adapter))
     require_trust(dumps.path, trust=trust_pickle)
-    _refuse_existing(target)
-    require_frameworks()
-    with _fresh(target) as writer:
+    refuse_existing(target)
+    require_installed(_FRAMEWORKS, "The dumps hold objects of verl's")
+    with fresh(target, _COMPRESSION) as writer:
         conversion = _Conversion(source, dumps, adapter, writer)
         for _, files in itertools.groupby(progress(dumps.files), lambda file: file.step):
             conversion.add(list(files))
@@ -274,51 +270,6 @@ def _file_of(adapter: str) -> str:
     if adapter not in ADAPTERS:
         raise CassetteError(f"verl's dumps are for {', '.join(ADAPTERS)}; not for {adapter!r}.")
     return TQ_BATCH if adapter == "verl_v1" else GEN_BATCH
-
-
-def _refuse_existing(target: Path) -> None:
-    try:
-        steps = Cassette(target).steps
-    except CassetteNotFoundError:
-        steps = []
-    if steps:
-        raise StepExistsError(
-            f"The cassette {target} already holds {named_steps(steps)}.",
-            fixes=["Import into a new directory."],
-            path=target,
-            steps=steps,
-        )
-    if target.is_file() or (target.is_dir() and any(target.iterdir())):
-        raise CassetteWriteError(
-            f"{target} is not empty.",
-            fixes=["Import into a new directory."],
-            path=target,
-            step=None,
-            phase=None,
-        )
-
-
-@contextmanager
-def _fresh(target: Path) -> Iterator[Writer]:
-    """Open a directory beside the target, which takes its place if the block ends well."""
-    directory = target.with_name(f".{target.name}.import-{secrets.token_hex(4)}")
-    try:
-        writer = Writer(directory, _COMPRESSION)
-        try:
-            yield writer
-        finally:
-            writer.close()
-        directory.rename(target)
-    except OSError as error:
-        raise CassetteWriteError(
-            f"A cassette can't be written to {target}: {error}.",
-            fixes=["Look at the directory's permissions, and at the space of its disk."],
-            path=target,
-            step=None,
-            phase=None,
-        ) from error
-    finally:
-        shutil.rmtree(directory, ignore_errors=True)
 
 
 def _versions(distributions: Sequence[str]) -> dict[str, str]:

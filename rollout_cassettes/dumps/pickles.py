@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from rollout_cassettes.dumps.directory import TQ_BATCH, DumpFile
 from rollout_cassettes.errors import CassetteError
-
-_FRAMEWORKS = ("verl", "transfer_queue")
 
 
 def require_trust(source: Path, *, trust: bool) -> None:
@@ -27,20 +24,6 @@ def require_trust(source: Path, *, trust: bool) -> None:
                 "If you trust all who could write there: import them with --trust-pickle.",
                 "Otherwise record anew. A cassette holds no pickles.",
             ],
-        )
-
-
-def require_frameworks() -> None:
-    """Refuse to go on without the packages whose objects the dumps hold.
-
-    Raises:
-        CassetteError: If one is missing.
-    """
-    missing = [name for name in _FRAMEWORKS if find_spec(name) is None]
-    if missing:
-        raise CassetteError(
-            f"The dumps hold objects of verl's, and {', '.join(missing)} can't be imported.",
-            fixes=["pip install 'rollout_cassettes[verl]'"],
         )
 
 

@@ -12,10 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rollout_cassettes.adapters import Adapter, Exchange
+from rollout_cassettes.adapters.reading import refuse
 from rollout_cassettes.cassette import Cassette, Interaction, Key
 from rollout_cassettes.cassette.cassette import not_found
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.cassette.rank import own
+from rollout_cassettes.cassette.reads import store_reads
 from rollout_cassettes.errors import CassetteError, UnplayedError, named_steps, spans
 from rollout_cassettes.patching import Answer, Call, Role
 from rollout_cassettes.session import options
@@ -47,6 +49,7 @@ def replay(
     engines: options.Engines = "live",
     restore_rng: bool = True,
     device: str | torch.device | None = None,
+    track_reads: bool = False,
 ) -> Player:
     """Hand back what was recorded, while a with-block is open; the rollout engine is not called.
 
@@ -74,6 +77,10 @@ def replay(
         restore_rng: Put random generators where the live call left them.
         device: Where tensors go; None for the device they were recorded on, or the CPU where that
             one is missing.
+        track_reads: Learn which fields of the responses the run reads, for :func:`shrink`: in
+            ``session.reads``, and, if the block ends well, in a file of the cassette. For functions
+            that return a dict, which is then a subclass of dict, or a TensorDict; others are
+            refused.
 
     Raises:
         ValueError: If an option's value is not one of those listed.
@@ -91,6 +98,7 @@ def replay(
         engines=options.engines(engines, on_miss),
         restore_rng=options.truth("restore_rng", restore_rng),
         device=options.device(device),
+        track_reads=options.truth("track_reads", track_reads),
     )
 
 
@@ -138,6 +146,7 @@ class Player(Session):
         engines: options.Engines = "live",
         restore_rng: bool = True,
         device: torch.device | None = None,
+        track_reads: bool = False,
         compression: options.Compression = "zstd",
         on_unstorable: options.OnUnstorable = "warn",
         metadata: dict[str, Any] | None = None,
@@ -157,6 +166,7 @@ class Player(Session):
         self._generators = Generators() if restore_rng else None
         self._known: list[Key] = []
         self._device = device
+        self._reads: defaultdict[str, set[str]] | None = defaultdict(set) if track_reads else None
         self._playlist = Playlist((), partial(Interaction, path))
         self._tape: Tape | None = None
         self._withheld: defaultdict[Line, list[Any]] = defaultdict(list)
@@ -191,6 +201,14 @@ class Player(Session):
             nbytes=self._tape.nbytes if self._tape else 0,
         )
 
+    @property
+    def reads(self) -> dict[str, list[str]] | None:
+        """The fields of responses that were read so far, by adapter; None without ``track_reads``."""
+        if self._reads is None:
+            return None
+        with self._lock:
+            return {adapter: sorted(names) for adapter, names in self._reads.items()}
+
     def _should_play(self, key: Key) -> bool:
         """Tell whether a run is expected to ask for an interaction."""
         if not self._selects(key):
@@ -210,6 +228,8 @@ class Player(Session):
     # ---- life
 
     def _open(self) -> None:
+        for adapter in self._adapters or ():
+            self._require_observed(adapter)
         if self._on_miss == "record":
             self._tape = Tape(self._directory, **self._recording, cassette=self.path)
         cassette = Cassette(self._directory)
@@ -232,6 +252,7 @@ class Player(Session):
         logger.info("%s: %s", self.path, summary.of_replay())
         if self._failed:
             return
+        self._store_reads()
         if not self.was_asked:
             logger.warning("nothing was replayed from %s: %s", self.path, self.why_unasked())
         if summary.unplayed and self._on_unplayed != "ignore":
@@ -240,10 +261,37 @@ class Player(Session):
                 raise error
             logger.warning("%s", error)
 
+    # ---- what is read
+
+    def _require_observed(self, adapter: Adapter) -> None:
+        """Refuse an adapter whose reads can't be observed, if they are to be tracked."""
+        if self._reads is not None and adapter.unobserved:
+            refuse(adapter.name, adapter.unobserved)
+
+    def _watched(self, adapter: Adapter, result: Any) -> Any:
+        """Return what a call is to return, such that its reads are tracked if so asked."""
+        if self._reads is None:
+            return result
+        self._require_observed(adapter)
+        with self._lock:
+            seen = self._reads[adapter.name]
+        return adapter.watched(result, seen.update)
+
+    def _store_reads(self) -> None:
+        """Keep what was read where a cassette is shrunk from; a replay needs no writable one."""
+        reads = self.reads
+        if not reads:
+            return
+        try:
+            store_reads(self.path, reads)
+        except (CassetteError, OSError) as error:
+            logger.warning("what was read is in session.reads alone: %s", error)
+
     # ---- without an engine
 
     def _start(self, adapter: Adapter, call: Call) -> None:
-        """Refuse a run without an engine that is not recorded as a whole."""
+        """Refuse a run without an engine that is not recorded as a whole, or can't be tracked."""
+        self._require_observed(adapter)
         plan = [(place, place.key(place.step or 0)) for place in adapter.start(call)]
         if self._engines == "live" or not plan:
             return
@@ -275,9 +323,9 @@ class Player(Session):
                 return (yield from self._answer_resubmit(adapter, call, place))
             case Role.POLL:
                 return (yield from self._answer_poll(adapter, call, place))
-            case Role.SAMPLE if self._mode == "cache":
-                self._refill(adapter, call, place)
         request = self._request(adapter, call, place)
+        if call.point.role is Role.SAMPLE and self._refilled(adapter, call, place, request):
+            request = self._request(adapter, call, place)
         with self._playlist.taken(adapter.name, place, request.marks) as choice:
             if choice.interaction is None:
                 return (yield from self._miss(adapter, call, place, choice.key))
@@ -324,14 +372,19 @@ class Player(Session):
             return adapter.poll(call)
         return adapter.restore(call, Exchange(None, interaction.polls[number]), (), None)
 
-    def _refill(self, adapter: Adapter, call: Call, place: Key) -> None:
-        """Let the submits be made that were made while the recorded run sampled."""
-        request = self._request(adapter, call, place)
+    def _refilled(self, adapter: Adapter, call: Call, place: Key, request: Request) -> bool:
+        """Let the submits be made that were made while the recorded run sampled.
+
+        Returns:
+            Whether there were any: more is asked for then.
+        """
+        if self._mode == "repeat":
+            return False
         interaction = self._playlist.peek(adapter.name, place, request.marks).interaction
-        if interaction is not None:
-            missing = interaction.request[len(request.values) :]
-            if missing:
-                adapter.refill(call, missing)
+        missing = () if interaction is None else interaction.request[len(request.values) :]
+        if missing:
+            adapter.refill(call, missing)
+        return bool(missing)
 
     def _request(self, adapter: Adapter, call: Call, place: Key) -> Request:
         """Return what a call asks for: a submit with those before it, a sample for all of them."""
@@ -404,7 +457,7 @@ class Player(Session):
             seconds = interaction.manifest.seconds
             self._played.append(Played(place.step, interaction.key, seconds))
         logger.info("replayed %s from %s", interaction.key, interaction.path)
-        return result
+        return self._watched(adapter, result)
 
     def _compare(
         self, adapter: Adapter, interaction: Interaction, request: Request, role: Role

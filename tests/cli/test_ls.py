@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -59,6 +60,22 @@ def test_brief_has_no_columns_for_what_it_does_not_read(demo):
     heading, _, line, *_ = invoke("ls", demo, "--brief", width=80).stdout.splitlines()
     assert heading.split() == ["cassette", "steps", "size", "age", "recorded", "by"]
     assert line.split()[1:4] == ["1-3", "25.1", "kB"]
+
+
+def test_a_long_path_is_broken_between_its_parts(demo, tmp_path, monkeypatch):
+    """At a terminal of 80 columns, before or after a separator and never inside a word."""
+    monkeypatch.chdir(tmp_path)
+    name = "gsm8k-qwen2.5-0.5b-grpo-colocate-async-seed42"
+    path = Path("cassettes", "experiments", name)
+    path.parent.mkdir(parents=True)
+    demo.rename(path)
+    for width in (80, 100, 120):
+        lines = invoke("ls", "cassettes", width=width).stdout.splitlines()[2:]
+        parts = [line.split("  ")[0].strip() for line in lines if not line.startswith(" ")]
+        assert "".join(parts) == str(path)
+        assert all(part.endswith(("/", "-", ".")) for part in parts[:-1])
+        assert max(map(len, lines)) <= width
+        assert "verl 0.9.1" in "".join(lines)
 
 
 def test_machines_get_all_of_it(demo):

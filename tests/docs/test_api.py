@@ -22,6 +22,7 @@ SIGNATURES = {
     "adapters.function": rc.adapters.function,
     "testing.check_adapter": rc.testing.check_adapter,
     "register_codec": rc.register_codec,
+    "shrink": rc.shrink,
     "verl_config.from_skip": rc.verl_config.from_skip,
 }
 
@@ -68,7 +69,9 @@ def test_every_signature_is_shown(name):
 
 
 @pytest.mark.parametrize(
-    "cls", [rc.Summary, rc.Manifest, rc.Omitted, rc.Trajectory], ids=lambda cls: cls.__name__
+    "cls",
+    [rc.Summary, rc.Manifest, rc.Omitted, rc.Shrunk, rc.Trajectory],
+    ids=lambda cls: cls.__name__,
 )
 def test_every_field_is_explained(cls):
     """In the section of its class."""

@@ -57,7 +57,7 @@ def child(temporary, monkeypatch):
         return [sys.executable, "-c", command.script, str(directory)]
 
     monkeypatch.setattr(launcher, "_command", command)
-    monkeypatch.setattr(launcher, "_require_frameworks", lambda: None)
+    monkeypatch.setattr(launcher, "FRAMEWORKS", ())
     return command
 
 

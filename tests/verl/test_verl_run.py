@@ -60,6 +60,20 @@ def test_v0_and_fully_asynchronous_trainers_conflict_with_their_sections(assets,
         asyncio.run(trainer.fit()) if section == "async_rollout" else trainer.fit()
 
 
+def test_the_section_of_fully_asynchronous_training_does_nothing_in_v0(assets, tmp_path):
+    """A V0 training with it goes on, into its own `fit`."""
+    from verl.trainer.ppo.ray_trainer import RayPPOTrainer
+
+    from rollout_cassettes.demo.config import compose_config
+
+    trainer = object.__new__(RayPPOTrainer)
+    trainer.config = compose_config(assets, 1, skipping("async_rollout", tmp_path / "dumps"))
+    trainer.total_training_steps = 1
+    with rc.record(path=tmp_path / "c") as session, pytest.raises(AttributeError):
+        trainer.fit()  # which misses what this trainer was not given
+    assert session.refusal is None
+
+
 def test_who_merely_sets_skip_manager_up_is_not_refused(assets, tmp_path, skip_manager):
     """As verl's own tests of it do: no rollout of a trainer's is answered twice."""
     from rollout_cassettes.demo.config import compose_config

@@ -9,6 +9,9 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from rollout_cassettes.cassette.tree.codec import KIND
+from rollout_cassettes.cassette.tree.picking import Picker
+
 
 class Groups(NamedTuple):
     """The rows that one process generates for.
@@ -62,3 +65,12 @@ def select(value: Any, rows: Sequence[int], count: int) -> Any:
     if isinstance(value, torch.Tensor) and value.ndim > 0 and len(value) == count:
         return value[list(rows)]
     return value
+
+
+def picked(node: Any, rows: Sequence[int], count: int, picker: Picker) -> Any:
+    """Do the same as :func:`select` to a skeleton."""
+    if isinstance(node, dict) and KIND not in node:
+        return {name: picked(item, rows, count, picker) for name, item in node.items()}
+    if isinstance(node, dict) and node[KIND] == "tuple":
+        return {**node, "items": [picked(item, rows, count, picker) for item in node["items"]]}
+    return picker.rows(node, rows) if picker.length(node) == count else node

@@ -11,12 +11,20 @@ Source: trl 1.16.0, ``trl/trainer/grpo_trainer.py`` and ``rloo_trainer.py``; 0.2
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
+from rollout_cassettes.adapters.excerpt import (
+    Excerpt,
+    Group,
+    Skeletons,
+    columns_of,
+    rows_of,
+    without,
+)
 from rollout_cassettes.adapters.trl import buffers, run
-from rollout_cassettes.adapters.trl.groups import Groups, select
+from rollout_cassettes.adapters.trl.groups import Groups, picked, select
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.errors import CassetteError
 from rollout_cassettes.patching import Call, EntryPoint
@@ -42,6 +50,7 @@ class TrlTrainer(Adapter):
     step_kind = "global step"
     distributions = ("trl", "transformers", "accelerate", "torch")
     phases = frozenset({TRAIN})
+    unobserved = "TRL shuffles and splits all columns of a batch"
 
     def __init__(self, scope: Scope = "generated") -> None:
         if scope not in get_args(Scope):
@@ -87,6 +96,8 @@ class TrlTrainer(Adapter):
         trainer, output = call.args[0], recorded.response["output"]
         if shift is not None:
             output = _fitted(trainer, output, recorded.request, submitted[0])
+        elif recorded.response.get("cut"):
+            output = _recounted(trainer, output)
         buffers.put_back(trainer, recorded.response["buffers"])
         return _moved(output, trainer.accelerator.device)
 
@@ -99,6 +110,38 @@ class TrlTrainer(Adapter):
         """Refuse a trainer whose rollouts can't be replayed."""
         run.check(call, rewards_are_live=self.scope == "generated")
         return ()
+
+    def groups(self, recorded: Skeletons) -> list[Group]:
+        """Return the rows of each prompt: of this process, where it is spread over several."""
+        request = recorded.request
+        own = Groups.of(len(request["rows"]), request["num_generations"])
+        return [
+            Group([*range(start, start + own.size)]) for start in range(0, own.rows, own.size or 1)
+        ]
+
+    def excerpt(
+        self, recorded: Skeletons, groups: Sequence[Group], elsewhere: Collection[str]
+    ) -> Excerpt:
+        """Keep these rows; metrics stay what they were of all rows."""
+        request, response, picker = recorded.request, recorded.response, recorded.picker
+        rows, count = rows_of(groups), len(request["rows"])
+        if "pixel_values" in (columns_of(response["output"]) or ()):
+            raise ValueError("what was made of its images is not stored row by row")
+        logs = picked(response["buffers"]["logs"], rows, count, picker)
+        kept = {
+            "output": picked(response["output"], rows, count, picker),
+            "buffers": {**response["buffers"], "logs": logs},
+            "cut": True,
+        }
+        return Excerpt({**request, "rows": [request["rows"][row] for row in rows]}, kept, rows)
+
+    def fields(self, recorded: Skeletons) -> list[str]:
+        """Return the names of the scored output's columns; what is generated is a tuple."""
+        return list(columns_of(recorded.response["output"]) or ())
+
+    def without(self, recorded: Skeletons, names: Collection[str]) -> Any:
+        """Return the response with fewer columns in its output."""
+        return {**recorded.response, "output": without(recorded.response["output"], names)}
 
     def _rows(self, call: Call) -> list[dict[str, Any]]:
         _, given, *others = (*call.args, *call.kwargs.values())
@@ -126,7 +169,11 @@ def _fitted(trainer: Any, output: Any, recorded: Any, live: Any) -> Any:
             "made of the images can't be fitted.",
             fixes=["Replay with the recorded batch size.", "Record with scope='generated'."],
         )
-    output = select(output, rows, was.rows)
+    return _recounted(trainer, select(output, rows, was.rows))
+
+
+def _recounted(trainer: Any, output: Any) -> Any:
+    """Return an output with other rows than were recorded, with the number of their tokens."""
     if isinstance(output, dict) and "num_items_in_batch" in output:
         mask = output["completion_mask"] * output.get("tool_mask", 1)
         output["num_items_in_batch"] = trainer.accelerator.gather(mask.sum()).sum()

@@ -21,6 +21,7 @@ class VerlAdapter(Adapter):
 
     skip_section: str
     phases = frozenset({TRAIN})
+    unobserved = "verl moves whole batches, to workers in other processes"
 
     def start(self, call: Call) -> Iterator[Place]:
         """Refuse verl's own skipping of rollouts, and a trainer in another process."""

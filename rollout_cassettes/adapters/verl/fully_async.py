@@ -20,6 +20,7 @@ from rollout_cassettes.patching import Call, EntryPoint
 
 NAME = "verl_fully_async"
 
+_ROLLOUTER = ("verl.experimental.fully_async_policy.fully_async_rollouter", "FullyAsyncRollouter")
 _UID = re.compile(r"(?:uid_)?sample_\d+_(?P<index>\d+)")
 
 
@@ -41,8 +42,13 @@ class VerlFullyAsync(VerlV0):
     )
 
     def start(self, call: Call) -> Iterator[Place]:
-        """Refuse what the others refuse; how many prompts will be fed is not known."""
-        super().start(call)
+        """Refuse what the others refuse; how many prompts will be fed is not known.
+
+        The start of another trainer is none of this adapter's: its section of verl's ``skip``
+        configuration does nothing there.
+        """
+        if run.is_dispatching(call) or _is_rollouter(call.args[0]):
+            super().start(call)
         return iter(())
 
     def _step(self, prompts: Any) -> int:
@@ -51,3 +57,7 @@ class VerlFullyAsync(VerlV0):
         if found is None:
             raise ValueError(f"a fed prompt is named uid_sample_(epoch)_(index), not {uid!r}")
         return int(found["index"])
+
+
+def _is_rollouter(trainer: Any) -> bool:
+    return any((cls.__module__, cls.__qualname__) == _ROLLOUTER for cls in type(trainer).__mro__)

@@ -43,9 +43,9 @@ class PromptQueue:
 
     def names(self) -> dict[str, str]:
         """Return what prompts are called now, by their recorded uid."""
-        return {recorded: uid for uid, recorded in self.withheld.items() if recorded}
+        return named(self.withheld)
 
-    def clear(self, uids: Iterable[str], *, keep: Sequence[str] = ()) -> None:
+    def clear(self, uids: Iterable[str], *, keep: Iterable[str] = ()) -> None:
         """Forget prompts and their rows, as sampling or evicting them does.
 
         Args:
@@ -54,8 +54,8 @@ class PromptQueue:
         """
         import transfer_queue as tq  # noqa: PLC0415
 
-        gone = self.prompts.keys() & set(uids)
-        rows = [key for key in self._rows if key.rsplit("_", 2)[0] in gone and key not in keep]
+        gone, kept = self.prompts.keys() & set(uids), set(keep)
+        rows = [key for key in self._rows if key.rsplit("_", 2)[0] in gone and key not in kept]
         if gone:
             tq.kv_clear(keys=[*gone, *rows], partition_id=self._partition)
 
@@ -71,6 +71,15 @@ class PromptQueue:
             keys=list(uids), partition_id=self._partition, tags=[dict(tag) for _ in uids]
         )
         return batch
+
+
+def named(withheld: Mapping[str, str]) -> dict[str, str]:
+    """Return what prompts are called now, by their recorded uid.
+
+    Args:
+        withheld: The recorded uid of each prompt, by its uid; empty where there is none.
+    """
+    return {recorded: uid for uid, recorded in withheld.items() if recorded}
 
 
 def register(

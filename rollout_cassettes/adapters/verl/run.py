@@ -48,12 +48,17 @@ def start(call: Call, section: str) -> Iterator[Place]:
     Raises:
         CassetteError: If the run can't go together with a session.
     """
-    if call.point.target in _DISPATCHING:
+    if is_dispatching(call):
         raise _elsewhere()
     trainer = call.args[0]
     if _is_enabled(trainer.config, section):
         raise _conflict(section)
     return _plan(trainer)
+
+
+def is_dispatching(call: Call) -> bool:
+    """Tell whether a call is the start of a trainer in another process."""
+    return call.point.target in _DISPATCHING
 
 
 def idle(call: Call) -> Any:

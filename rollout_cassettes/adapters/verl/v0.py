@@ -13,14 +13,24 @@ Source: verl 0.9.1, ``verl/experimental/agent_loop/agent_loop.py``, ``verl/train
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import cycle, islice
 from typing import Any
 
 from rollout_cassettes.adapters.adapter import Exchange, Place
+from rollout_cassettes.adapters.excerpt import (
+    Excerpt,
+    Group,
+    Skeletons,
+    columns_of,
+    grouped,
+    rows_of,
+    without,
+)
 from rollout_cassettes.adapters.verl import run
 from rollout_cassettes.adapters.verl.adapter import VerlAdapter
 from rollout_cassettes.cassette.digest import digest
+from rollout_cassettes.cassette.tree.picking import Picker
 from rollout_cassettes.patching import Call, EntryPoint
 from rollout_cassettes.trajectories import Trajectory, from_columns
 
@@ -116,6 +126,45 @@ class VerlV0(VerlAdapter):
         columns = {**asked, **output["non_tensor_batch"], **_unpadded(output["batch"])}
         return from_columns(columns, [str(uid) for uid in asked.get("uid", ())], aside=_ASIDE)
 
+    def groups(self, recorded: Skeletons) -> list[Group]:
+        """Return the rows of each uid; each row is its own prompt where there are none."""
+        request, picker = recorded.request["fields"], recorded.picker
+        columns = {**(columns_of(request["batch"]) or {}), **request["non_tensor_batch"]}
+        count = next((picker.length(column) for column in columns.values()), None) or 0
+        uids = columns.get("uid")
+        names = range(count) if uids is None else picker.plain(uids).tolist()
+        return [Group(rows) for rows in grouped(names)]
+
+    def excerpt(
+        self, recorded: Skeletons, groups: Sequence[Group], elsewhere: Collection[str]
+    ) -> Excerpt:
+        """Keep the rows of these prompts, in the request and in the output alike."""
+        rows, picker, response = rows_of(groups), recorded.picker, recorded.response
+        kept = {
+            **response,
+            "output": _proto_with(response["output"], rows, picker),
+            "added": {name: picker.rows(c, rows) for name, c in response["added"].items()},
+        }
+        return Excerpt(_proto_with(recorded.request, rows, picker), kept, rows)
+
+    def fields(self, recorded: Skeletons) -> list[str]:
+        """Return the names of the output's columns, but for those that are echoed."""
+        output = recorded.response["output"]["fields"]
+        return [*(columns_of(output["batch"]) or ()), *output["non_tensor_batch"]]
+
+    def without(self, recorded: Skeletons, names: Collection[str]) -> Any:
+        """Return the response with fewer columns in its output."""
+        response = recorded.response
+        output = dict(response["output"]["fields"])
+        for part in ("batch", "non_tensor_batch"):
+            output[part] = output[part] and without(output[part], names)
+        stored = set(self.fields(recorded)) & {*names}
+        return {
+            **response,
+            "output": {**response["output"], "fields": output},
+            "order": [name for name in response["order"] if name not in stored],
+        }
+
     def _step(self, prompts: Any) -> int:
         step: int = prompts.meta_info["global_steps"]
         return step
@@ -160,13 +209,19 @@ def _fitted(recorded: Any, live: Any) -> list[int]:
     ]
 
 
+def _proto_with(proto: Mapping[str, Any], rows: Sequence[int], picker: Picker) -> dict[str, Any]:
+    """Return the skeleton of a DataProto with these rows."""
+    fields = dict(proto["fields"])
+    if fields["batch"] is not None:
+        fields["batch"] = picker.rows(fields["batch"], rows)
+    columns = fields["non_tensor_batch"]
+    fields["non_tensor_batch"] = {name: picker.rows(c, rows) for name, c in columns.items()}
+    return {**proto, "fields": fields}
+
+
 def _groups(batch: Any) -> list[list[int]]:
     """Return the rows of each prompt, in order; each row is its own where there are no uids."""
-    uids = batch.non_tensor_batch.get("uid", range(len(batch)))
-    groups: dict[Any, list[int]] = {}
-    for row, uid in enumerate(uids):
-        groups.setdefault(uid, []).append(row)
-    return list(groups.values())
+    return grouped(batch.non_tensor_batch.get("uid", range(len(batch))))
 
 
 def _move_steps(output: Any, shift: int) -> None:

@@ -15,14 +15,28 @@ Source: verl 0.9.1, ``verl/trainer/ppo/v1/``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from rollout_cassettes.adapters.adapter import Exchange, Place
+from rollout_cassettes.adapters.excerpt import (
+    Excerpt,
+    Group,
+    Skeletons,
+    columns_of,
+    rows_of,
+    without,
+)
 from rollout_cassettes.adapters.verl import run
 from rollout_cassettes.adapters.verl.adapter import VerlAdapter
-from rollout_cassettes.adapters.verl.prompts import PromptQueue, register
-from rollout_cassettes.adapters.verl.rows import as_recorded, fitted, restored_data, restored_tag
+from rollout_cassettes.adapters.verl.prompts import PromptQueue, named, register
+from rollout_cassettes.adapters.verl.rows import (
+    Rollout,
+    as_recorded,
+    fitted,
+    restored_data,
+    restored_tag,
+)
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.errors import CassetteError
 from rollout_cassettes.patching import Call, EntryPoint, Role
@@ -155,12 +169,13 @@ class VerlV1(VerlAdapter):
 
         batch = response["batch"]
         queue = PromptQueue(batch.partition_id)
+        withheld = queue.withheld
         if shift is None:
-            rows = as_recorded(batch.keys, queue.names())
+            rows = as_recorded(batch.keys, named(withheld))
             left = set(response["left"])
-            answered = [uid for uid, old in queue.withheld.items() if old not in left]
+            answered = [uid for uid, old in withheld.items() if old not in left]
         else:
-            answered = list(queue.withheld)[: _argument(call, "batch_size", 3)]
+            answered = list(withheld)[: _argument(call, "batch_size", 3)]
             rows = fitted(batch.keys, answered)
         keys = [f"{row.new}{batch.keys[row.source][len(str(row.old)) :]}" for row in rows]
         tags = [restored_tag(batch.tags[row.source], row, shift) for row in rows]
@@ -185,6 +200,60 @@ class VerlV1(VerlAdapter):
         columns = dict(recorded.response["data"])
         outputs = [int(key.rsplit("_", 1)[1]) for key in recorded.response["batch"]["keys"]]
         return from_columns(columns, uids, outputs=outputs, aside=_ASIDE)
+
+    def groups(self, recorded: Skeletons) -> list[Group]:
+        """Return the prompts that were sampled; one without trajectories is none of them."""
+        rows: dict[str, list[int]] = {
+            uid: [] for submission in recorded.request for uid in submission["uid"]
+        }
+        for row, key in enumerate(recorded.response["batch"]["fields"]["keys"]):
+            rows.setdefault(Rollout.of(key).uid, []).append(row)
+        return [Group(own, uid) for uid, own in rows.items() if own]
+
+    def excerpt(
+        self, recorded: Skeletons, groups: Sequence[Group], elsewhere: Collection[str]
+    ) -> Excerpt:
+        """Keep the rows of these prompts, and what was submitted of those that are kept anywhere."""
+        rows, picker = rows_of(groups), recorded.picker
+        kept = {group.uid for group in groups} | {*elsewhere}
+        asked = [uid for submission in recorded.request for uid in submission["uid"]]
+        response = dict(recorded.response)
+        response["batch"] = _batch_with(response["batch"], rows)
+        response["data"] = picker.rows(response["data"], rows)
+        response["left"] = [uid for uid in response["left"] if uid in kept]
+        return Excerpt(
+            request=[
+                {
+                    "uid": [uids[row] for row in own],
+                    "prompts": picker.rows(submission["prompts"], own),
+                }
+                for submission in recorded.request
+                for uids in [submission["uid"]]
+                for own in [[row for row, uid in enumerate(uids) if uid in kept]]
+                if own
+            ],
+            response=response,
+            asked=[row for row, uid in enumerate(asked) if uid in kept],
+        )
+
+    def fields(self, recorded: Skeletons) -> list[str]:
+        """Return the names of the rows' fields."""
+        return list(columns_of(recorded.response["data"]) or ())
+
+    def without(self, recorded: Skeletons, names: Collection[str]) -> Any:
+        """Return the response with fewer fields in its rows."""
+        return {**recorded.response, "data": without(recorded.response["data"], names)}
+
+
+def _batch_with(batch: Mapping[str, Any], rows: Sequence[int]) -> dict[str, Any]:
+    """Return the skeleton of a ``KVBatchMeta`` with these rows."""
+    lists = {name: [batch["fields"][name][row] for row in rows] for name in ("keys", "tags")}
+    sizes = {name: len(rows) for name in batch["extras"] if name == "_size"}
+    return {
+        **batch,
+        "fields": {**batch["fields"], **lists},
+        "extras": {**batch["extras"], **sizes},
+    }
 
 
 def _argument(call: Call, name: str, position: int) -> Any:
