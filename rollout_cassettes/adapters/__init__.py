@@ -2,13 +2,14 @@
 
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
 from rollout_cassettes.adapters.function import function
+from rollout_cassettes.adapters.openrlhf import OpenRLHF
 from rollout_cassettes.adapters.registry import register, registered
 from rollout_cassettes.adapters.skyrl import SkyRL
 from rollout_cassettes.adapters.trl import TrlTrainer
 from rollout_cassettes.adapters.verl import VerlFullyAsync, VerlV0, VerlV1
 from rollout_cassettes.patching import Call, EntryPoint, Role
 
-for _adapter in (VerlV1(), VerlV0(), VerlFullyAsync(), TrlTrainer(), SkyRL()):
+for _adapter in (VerlV1(), VerlV0(), VerlFullyAsync(), TrlTrainer(), SkyRL(), OpenRLHF()):
     register(_adapter)
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Call",
     "EntryPoint",
     "Exchange",
+    "OpenRLHF",
     "Place",
     "Role",
     "SkyRL",
