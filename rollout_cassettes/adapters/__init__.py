@@ -5,11 +5,12 @@ from rollout_cassettes.adapters.function import function
 from rollout_cassettes.adapters.openrlhf import OpenRLHF
 from rollout_cassettes.adapters.registry import register, registered
 from rollout_cassettes.adapters.skyrl import SkyRL
+from rollout_cassettes.adapters.slime import Slime
 from rollout_cassettes.adapters.trl import TrlTrainer
 from rollout_cassettes.adapters.verl import VerlFullyAsync, VerlV0, VerlV1
 from rollout_cassettes.patching import Call, EntryPoint, Role
 
-for _adapter in (VerlV1(), VerlV0(), VerlFullyAsync(), TrlTrainer(), SkyRL(), OpenRLHF()):
+for _adapter in (VerlV1(), VerlV0(), VerlFullyAsync(), TrlTrainer(), SkyRL(), OpenRLHF(), Slime()):
     register(_adapter)
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "Place",
     "Role",
     "SkyRL",
+    "Slime",
     "TrlTrainer",
     "VerlFullyAsync",
     "VerlV0",
