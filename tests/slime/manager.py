@@ -37,4 +37,4 @@ if __name__ == "__main__":
     args = rollouts.arguments(rollout_function_path=sys.argv[1])
     manager = ray.remote(RolloutManager).remote(args)
     outputs = [ray.get(manager.generate.remote(step)) for step in range(3)]
-    print(json.dumps({"outputs": outputs, "calls": ray.get(manager.calls.remote())}))
+    print(json.dumps({"outputs": outputs, "calls": ray.get(manager.calls.remote())}, default=str))
