@@ -21,7 +21,19 @@ from rollout_cassettes.cassette.tree.joiner import AS_PLAIN, Joiner
 from rollout_cassettes.cassette.tree.splitter import Splitter, unstorable
 from rollout_cassettes.errors import UnstorableValueError
 
-_IMPORTABLE = frozenset({"verl.protocol", "transfer_queue.metadata"})
+_IMPORTABLE = frozenset(
+    {
+        "verl.protocol",
+        "transfer_queue.metadata",
+        "slime.rollout.base_types",
+        "slime.utils.types",
+        "miles.rollout.base_types",
+        "miles.utils.types",
+        "skyrl.train.generators.base",
+        "skyrl_train.generators.base",
+        "openrlhf.trainer.ppo_utils.experience",
+    }
+)
 """Modules that a cassette may cause to be imported: those of the batches that our adapters store."""
 
 
