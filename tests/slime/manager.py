@@ -1,6 +1,6 @@
 """Trains as slime does, with its rollouts in a Ray actor: `python -m tests.slime.manager FUNCTION`.
 
-Prints what the actor got, and what its rollout function was called for, as JSON.
+It does so twice, with an actor each, and prints what they got as JSON.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from contextlib import ExitStack
 
 import ray
 
@@ -20,21 +21,29 @@ class RolloutManager:
     def __init__(self, args):
         self.args = args
         self.source = rollouts.Prompts()
+        self.types = ExitStack()
+        self.types.enter_context(rollouts.stand_ins())
         module, _, name = args.rollout_function_path.rpartition(".")
         self.generate_rollout = getattr(importlib.import_module(module), name)
 
     def generate(self, rollout_id):
-        with rollouts.stand_ins():
-            data = self.generate_rollout(self.args, rollout_id, self.source, evaluation=False)
-            return rollouts.plain(data)
+        data = self.generate_rollout(self.args, rollout_id, self.source, evaluation=False)
+        return rollouts.plain(data)
 
     def calls(self):
         return rollouts.calls
 
 
+def train(args):
+    """Return what an actor of its own got in three steps, and how often the function was called."""
+    manager = ray.remote(RolloutManager).remote(args)
+    outputs = [ray.get(manager.generate.remote(step)) for step in range(3)]
+    calls = len(ray.get(manager.calls.remote()))
+    ray.kill(manager)
+    return {"outputs": outputs, "calls": calls}
+
+
 if __name__ == "__main__":
     ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
     args = rollouts.arguments(rollout_function_path=sys.argv[1])
-    manager = ray.remote(RolloutManager).remote(args)
-    outputs = [ray.get(manager.generate.remote(step)) for step in range(3)]
-    print(json.dumps({"outputs": outputs, "calls": ray.get(manager.calls.remote())}, default=str))
+    print(json.dumps([train(args), train(args)]))

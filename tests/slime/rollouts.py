@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 import random
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from enum import Enum
 from importlib import import_module
 from pathlib import Path
 from types import SimpleNamespace
@@ -160,6 +160,8 @@ def plain(value: Any) -> Any:
         return [plain(each) for each in value]
     if isinstance(value, dict):
         return {name: plain(each) for name, each in value.items()}
+    if isinstance(value, Enum):
+        return str(value)
     if hasattr(value, "__dataclass_fields__"):
         return {"class": type(value).__qualname__, **plain(vars(value))}
-    return copy.copy(value)
+    return value
