@@ -10,9 +10,11 @@ from __future__ import annotations
 import difflib
 import inspect
 import json
+import logging
 import os
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -21,10 +23,12 @@ from typing import Any, Literal, get_args, get_origin, get_type_hints
 from rollout_cassettes import session
 from rollout_cassettes.adapters import Adapter
 from rollout_cassettes.errors import CassetteError, shorten
-from rollout_cassettes.session import Session, options
+from rollout_cassettes.session import Player, Session, options
 from rollout_cassettes.session.steps import Steps
 
 __all__ = ["MODES", "RUN_VARIABLE", "Configuration", "Option", "options_of"]
+
+logger = logging.getLogger("rollout_cassettes")
 
 RUN_VARIABLE = "ROLLOUT_CASSETTES_RUN"
 """Holds a configuration as JSON, for every process that inherits it."""
@@ -191,6 +195,37 @@ class Configuration:
         """Return it with an absolute path: a relative one counts from ``directory``."""
         return replace(self, values=self.values | {"path": str(directory / self.path)})
 
+    def located(self, directory: Path) -> Configuration:
+        """Return it with an absolute path, where it is clear what a relative one counts from.
+
+        Args:
+            directory: The directory in which the training was started.
+
+        Raises:
+            CassetteError: If the path is relative, and this process is a Ray actor.
+        """
+        if not self.path.is_absolute() and _is_actor():
+            raise CassetteError(
+                f"{self.origin}: the path {self.path} is relative, and the working directory of "
+                "this Ray actor is not that in which the training was started.",
+                fixes=["Give an absolute path, on a disk that the actor's node has."],
+            )
+        return self.under(directory)
+
+    @contextmanager
+    def opened(self, directory: Path) -> Iterator[Session]:
+        """Open the session, and let its messages be heard.
+
+        Args:
+            directory: As for :meth:`located`.
+
+        Raises:
+            CassetteError: If it can't be opened here.
+        """
+        with _heard(), self.located(directory).session() as session:
+            logger.info("%s, as %s says", _plan(session), self.origin)
+            yield session
+
     def session(self) -> AbstractContextManager[Session]:
         """Make the session.
 
@@ -203,6 +238,35 @@ class Configuration:
             return MODES[self.mode](**arguments)
         except (TypeError, ValueError) as error:
             raise CassetteError(f"{self.origin}: {error}") from error
+
+
+def _plan(session: Session) -> str:
+    what, way = ("replaying", "from") if isinstance(session, Player) else ("recording", "to")
+    selected = session.selection.text
+    steps = "all steps" if selected == "all" else f"steps {selected}"
+    return f"{what} {steps} {way} {session.path}"
+
+
+@contextmanager
+def _heard() -> Iterator[None]:
+    """Let the session's messages through: verl 0.9.1, for one, sets the root logger to WARNING.
+
+    A level that someone has chosen for this library stays as it is.
+    """
+    chosen = logger.level
+    if chosen == logging.NOTSET:
+        logger.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        logger.setLevel(chosen)
+
+
+def _is_actor() -> bool:
+    ray = sys.modules.get("ray")
+    if ray is None or not ray.is_initialized():
+        return False
+    return ray.get_runtime_context().get_actor_id() is not None
 
 
 def _unknown(name: Any, mode: str, origin: str) -> CassetteError:

@@ -20,17 +20,17 @@ import logging
 import os
 import sys
 import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
 from rollout_cassettes import patching
 from rollout_cassettes.configuration import RUN_VARIABLE, Configuration
-from rollout_cassettes.errors import CassetteError, EntryPointNotFoundError
+from rollout_cassettes.errors import EntryPointNotFoundError
 from rollout_cassettes.patching import Answer, Call, EntryPoint
-from rollout_cassettes.session import Player, Session
+from rollout_cassettes.session import Session
 
 logger = logging.getLogger("rollout_cassettes")
 
@@ -98,7 +98,7 @@ def _init(call: Call) -> Answer:
     if configured is None or configured.values.get("engines", "live") == "live":
         return (yield False)
     with ExitStack() as stack:
-        session = stack.enter_context(_opened(configured))
+        session = stack.enter_context(configured.opened(_started_in()))
         result = yield False
         block = stack.pop_all()
     _early[trainer] = block, session
@@ -117,7 +117,7 @@ def _fit(call: Call) -> Answer:
     configured = _configured_for(trainer)
     if configured is None:
         return (yield False)
-    with _opened(configured) as session:
+    with configured.opened(_started_in()) as session:
         # It came too late to be asked about the call that it was opened for.
         return _unless_refused(session, (yield from session.handle(call)))
 
@@ -127,13 +127,6 @@ def _unless_refused(session: Session, result: Any) -> Any:
     if session.refusal is not None:
         raise session.refusal
     return result
-
-
-@contextmanager
-def _opened(configured: Configuration) -> Iterator[Session]:
-    with _heard(), _located(configured).session() as session:
-        logger.info("%s, as %s says", _plan(session), configured.origin)
-        yield session
 
 
 def _launch(call: Call) -> Answer:
@@ -184,56 +177,12 @@ def _configured(config: Any) -> Configuration | None:
     return Configuration.parse(given, f"{HYDRA_KEY} in verl's configuration")
 
 
-def _located(configured: Configuration) -> Configuration:
-    """Return a configuration with an absolute path.
-
-    Raises:
-        CassetteError: If the path is relative and nobody knows to what.
-    """
-    if not configured.path.is_absolute() and _is_actor():
-        raise CassetteError(
-            f"{configured.origin}: the path {configured.path} is relative, and the working "
-            "directory of this Ray actor is not that in which the training was started.",
-            fixes=["Give an absolute path, on a disk that the actor's node has."],
-        )
-    return configured.under(_started_in())
-
-
-def _is_actor() -> bool:
-    ray = sys.modules.get("ray")
-    if ray is None or not ray.is_initialized():
-        return False
-    return ray.get_runtime_context().get_actor_id() is not None
-
-
 def _started_in() -> Path:
     """Return the directory in which the training was started; Hydra may have left it."""
     hydra = sys.modules.get("hydra.core.hydra_config")
     if hydra is not None and hydra.HydraConfig.initialized():
         return Path(hydra.HydraConfig.get().runtime.cwd)
     return Path.cwd()
-
-
-def _plan(session: Session) -> str:
-    what, way = ("replaying", "from") if isinstance(session, Player) else ("recording", "to")
-    selected = session.selection.text
-    steps = "all steps" if selected == "all" else f"steps {selected}"
-    return f"{what} {steps} {way} {session.path}"
-
-
-@contextmanager
-def _heard() -> Iterator[None]:
-    """Let the session's messages through: verl 0.9.1 sets the root logger to WARNING.
-
-    A level that someone has chosen for this library stays as it is.
-    """
-    chosen = logger.level
-    if chosen == logging.NOTSET:
-        logger.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        logger.setLevel(chosen)
 
 
 for _target, _answer in {

@@ -3,12 +3,24 @@
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
 from rollout_cassettes.adapters.excerpt import Excerpt, Group, Skeletons
 from rollout_cassettes.adapters.function import function
+from rollout_cassettes.adapters.openrlhf import OpenRLHF
 from rollout_cassettes.adapters.registry import named, register, registered
+from rollout_cassettes.adapters.skyrl import SkyRL
+from rollout_cassettes.adapters.slime import Slime
 from rollout_cassettes.adapters.trl import TrlTrainer
 from rollout_cassettes.adapters.verl import VerlFullyAsync, VerlV0, VerlV1
 from rollout_cassettes.patching import Call, EntryPoint, Role
 
-for _adapter in (VerlV1(), VerlV0(), VerlFullyAsync(), TrlTrainer(), TrlTrainer(scope="scored")):
+for _adapter in (
+    VerlV1(),
+    VerlV0(),
+    VerlFullyAsync(),
+    TrlTrainer(),
+    TrlTrainer(scope="scored"),
+    SkyRL(),
+    OpenRLHF(),
+    Slime(),
+):
     register(_adapter)
 
 __all__ = [
@@ -18,9 +30,12 @@ __all__ = [
     "Excerpt",
     "Exchange",
     "Group",
+    "OpenRLHF",
     "Place",
     "Role",
     "Skeletons",
+    "SkyRL",
+    "Slime",
     "TrlTrainer",
     "VerlFullyAsync",
     "VerlV0",

@@ -23,7 +23,10 @@ AdapterName = enum.Enum("AdapterName", {name: name for name in ADAPTERS})  # typ
 def import_dumps(
     source: Annotated[
         Path,
-        typer.Argument(help="verl's dump_dir, or the experiment's or the steps' directory in it."),
+        typer.Argument(
+            help="verl's dump_dir, or the experiment's or the steps' directory in it; or the path of "
+            "slime's debug data, with {rollout_id} in it, or their directory."
+        ),
     ],
     destination: Annotated[Path, typer.Argument(help="The cassette's directory: a new one.")],
     trust_pickle: Annotated[
@@ -38,10 +41,11 @@ def import_dumps(
         bool, typer.Option("--json", help="Print the result as JSON, and all else to stderr.")
     ] = False,
 ) -> None:
-    """Make a cassette of what verl's SkipManager dumped.
+    """Make a cassette of what verl's SkipManager dumped, or of slime's debug rollout data.
 
     Steps that were dumped in part are left out, with a warning. Exits with status 1, and leaves
-    nothing at the destination, if anything else is wrong. Needs `rollout_cassettes[verl]`.
+    nothing at the destination, if anything else is wrong. Dumps of verl's need
+    `rollout_cassettes[verl]`.
     """
     console, errors = Console(), Console(stderr=True)
     with reported(errors):

@@ -8,6 +8,7 @@ import json
 import os
 import platform
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from pathlib import Path
@@ -18,6 +19,7 @@ from rollout_cassettes.adapters import (
     EntryPoint,
     Exchange,
     Role,
+    Slime,
     VerlFullyAsync,
     VerlV0,
     VerlV1,
@@ -29,7 +31,7 @@ from rollout_cassettes.cassette.manifest import SUFFIX, Manifest, TensorsFile
 from rollout_cassettes.cassette.packed import Packed
 from rollout_cassettes.cassette.tree import split
 from rollout_cassettes.cassette.writer import Writer
-from rollout_cassettes.dumps import gen_batch, tq_batch
+from rollout_cassettes.dumps import debug_data, gen_batch, tq_batch
 from rollout_cassettes.dumps.directory import GEN_BATCH, TQ_BATCH, DumpDirectory, DumpFile
 from rollout_cassettes.dumps.pickles import damaged, load, require_trust
 from rollout_cassettes.errors import (
@@ -40,7 +42,7 @@ from rollout_cassettes.errors import (
 Progress = Callable[[Sequence[DumpFile]], Iterable[DumpFile]]
 
 ADAPTERS: dict[str, Adapter] = {
-    adapter.name: adapter for adapter in (VerlV1(), VerlV0(), VerlFullyAsync())
+    adapter.name: adapter for adapter in (VerlV1(), VerlV0(), VerlFullyAsync(), Slime())
 }
 """The adapters that can replay a dump, by name."""
 
@@ -84,16 +86,18 @@ def import_dumps(
     trust_pickle: bool = False,
     progress: Progress = iter,
 ) -> Import:
-    """Make a cassette of the dumps of a run.
+    """Make a cassette of the dumps of a run: of verl's, slime's or miles'.
 
     Steps that are not whole are left out, as SkipManager leaves them out; what can't be imported
     for another reason is an error. Nothing is at the destination until everything is.
 
     Args:
-        source: The ``dump_dir``, or a directory below it, with the dumps of one run.
+        source: verl's ``dump_dir``, or a directory below it, with the dumps of one run; or the path
+            that slime's ``--save-debug-rollout-data`` was given, or the directory of its files.
         destination: The cassette's directory, new or empty.
         adapter: The adapter that is to replay it; by default found out from the dumps.
-        trust_pickle: Load the dumps, which runs whatever code is in them.
+        trust_pickle: Load the dumps, which runs whatever code is in them; slime's need it where
+            they hold more than plain values and tensors.
         progress: Given the dumps, gives them one by one; each is done when the next is asked for.
 
     Raises:
@@ -104,12 +108,15 @@ def import_dumps(
         UnstorableValueError: If a dump holds a value that a cassette can't hold.
     """
     source, target = Path(source).expanduser(), Path(destination).expanduser().resolve()
-    dumps = DumpDirectory.find(source, None if adapter is None else _file_of(adapter))
-    require_trust(dumps.path, trust=trust_pickle)
+    dumps = _find(source, adapter)
+    is_debug_data = _is_debug_data(dumps.files[0])
+    if not is_debug_data:
+        require_trust(dumps.path, trust=trust_pickle)
     refuse_existing(target)
-    require_installed(_FRAMEWORKS, "The dumps hold objects of verl's")
+    if not is_debug_data:
+        require_installed(_FRAMEWORKS, "The dumps hold objects of verl's")
     with fresh(target, _COMPRESSION) as writer:
-        conversion = _Conversion(source, dumps, adapter, writer)
+        conversion = _Conversion(source, dumps, adapter, writer, trust=trust_pickle)
         for _, files in itertools.groupby(progress(dumps.files), lambda file: file.step):
             conversion.add(list(files))
     return Import(
@@ -134,9 +141,16 @@ class _Conversion:
     adapter: Adapter
 
     def __init__(
-        self, source: Path, dumps: DumpDirectory, adapter: str | None, writer: Writer
+        self,
+        source: Path,
+        dumps: DumpDirectory,
+        adapter: str | None,
+        writer: Writer,
+        *,
+        trust: bool,
     ) -> None:
-        self._source = source
+        self._source = debug_data.base_of(source)
+        self._trust = trust
         self._dumps = dumps
         self._chosen = None if adapter is None else ADAPTERS[adapter]
         self._first: DumpFile | None = None
@@ -147,7 +161,7 @@ class _Conversion:
         """Write the dumps of a step, each as an interaction."""
         exchanges = []
         for file in files:
-            read = _read(file, self._dumps)
+            read = _read(file, self._dumps, trust=self._trust)
             self._settle(file, self._chosen or read.adapter)
             exchanges.append(read.exchange)
         if len(files) > 1:
@@ -238,14 +252,41 @@ class _Read(NamedTuple):
     exchange: Exchange
 
 
-def _read(file: DumpFile, dumps: DumpDirectory) -> _Read:
+def _find(source: Path, adapter: str | None) -> DumpDirectory:
+    """Return the dumps that are to be imported.
+
+    Raises:
+        CassetteError: If there are none, or those of several runs.
+    """
+    found = debug_data.find(source) if adapter in (None, Slime.name) else None
+    if found is not None:
+        return found
+    if adapter == Slime.name or debug_data.base_of(source) != source:
+        raise CassetteError(
+            f"{source} holds no debug data of slime's or miles'.",
+            fixes=[
+                "Give the path that --save-debug-rollout-data was given, with {rollout_id} in it.",
+                "Or the directory of its files, if they are named 0.pt, 1.pt and so on.",
+            ],
+        )
+    return DumpDirectory.find(source, None if adapter is None else _file_of(adapter))
+
+
+def _is_debug_data(file: DumpFile) -> bool:
+    return file.path.name not in (GEN_BATCH, TQ_BATCH)
+
+
+def _read(file: DumpFile, dumps: DumpDirectory, *, trust: bool) -> _Read:
     """Load and convert a dump.
 
     Raises:
-        CassetteError: If it is damaged.
+        CassetteError: If it is damaged, or not trusted.
     """
-    loaded = load(file)
     try:
+        if _is_debug_data(file):
+            samples = debug_data.load(file, trust=trust)
+            return _Read(ADAPTERS[Slime.name], debug_data.exchange(samples))
+        loaded = load(file)
         if file.path.name == GEN_BATCH:
             adapter = gen_batch.adapter_of(loaded)
             return _Read(adapter, gen_batch.exchange(loaded, file.step, dumps.n))
@@ -275,5 +316,6 @@ def _file_of(adapter: str) -> str:
 def _versions(distributions: Sequence[str]) -> dict[str, str]:
     versions = {"python": platform.python_version()}
     for name in distributions:
-        versions[name] = importlib.metadata.version(name)
+        with suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
     return versions

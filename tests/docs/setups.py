@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
-from contextlib import redirect_stdout
+import random
+from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -59,6 +61,93 @@ def trl_trainer(train_trl: Any) -> dict[str, Any]:
     trainer = train_trl.make(max_steps=3)
     trainer.train = one_thread()(trainer.train)
     return {"trainer": trainer}
+
+
+def slime_run(stack: ExitStack) -> dict[str, Any]:
+    """Record two rollouts of slime's, as the page's `cassettes.yaml` says.
+
+    Args:
+        stack: Keeps slime's types for as long as the page runs.
+    """
+    from rollout_cassettes.adapters.slime import generate_rollout
+    from tests.slime import rollouts
+
+    stack.enter_context(rollouts.stand_ins())
+    head, *lines = Path("cassettes.yaml").read_text(encoding="utf-8").splitlines()
+    options = dict(line.strip().split(": ") for line in lines)
+    assert (head, options["mode"]) == ("cassettes:", "record")
+    args, source = rollouts.arguments(), rollouts.Prompts()
+    args.cassettes = options | {"rollout_function": "tests.slime.rollouts.legacy"}
+    for rollout_id in range(2):
+        generate_rollout(args, rollout_id, source)
+    return {}
+
+
+def slime_debug_data() -> dict[str, Any]:
+    """Write what slime's `--save-debug-rollout-data debug/{rollout_id}.pt` writes."""
+    import torch
+
+    from tests.slime import rollouts
+
+    Path("debug").mkdir()
+    args, source = rollouts.arguments(), rollouts.Prompts()
+    for step in range(2):
+        groups = rollouts.legacy(args, step, source)
+        samples = [sample.to_dict() for group in groups for sample in group]
+        torch.save({"rollout_id": step, "samples": samples}, f"debug/{step}.pt")
+    return {}
+
+
+def skyrl_experiment(stack: ExitStack) -> dict[str, Any]:
+    """Return an experiment of SkyRL's with three steps; its generator answers at random.
+
+    Args:
+        stack: Keeps SkyRL's interface for as long as the page runs.
+    """
+    from tests.published import published
+
+    file = ROOT / "tests" / "skyrl" / "interface.py"
+    base = stack.enter_context(published("skyrl.train.generators.base", file))
+
+    class Generator(base.GeneratorInterface):
+        async def generate(self, input_batch: Any) -> Any:
+            ids = [[random.randint(0, 99)] for _ in input_batch["prompts"]]
+            return {"prompt_token_ids": ids, "response_ids": ids, "rewards": [1.0 for _ in ids]}
+
+    def run() -> None:
+        for step in (1, 2, 3):
+            asyncio.run(
+                Generator().generate(
+                    {
+                        "prompts": [[{"role": "user", "content": "a"}]],
+                        "env_classes": ["gsm8k"],
+                        "env_extras": [{}],
+                        "batch_metadata": base.BatchMetadata(step, "train"),
+                    }
+                )
+            )
+
+    return {"experiment": SimpleNamespace(run=run), "cfg": None}
+
+
+def openrlhf_trainer(stack: ExitStack) -> dict[str, Any]:
+    """Return a trainer that drives OpenRLHF's generator for two steps.
+
+    Args:
+        stack: Keeps OpenRLHF's module for as long as the page runs.
+    """
+    from tests.openrlhf import conftest as openrlhf
+    from tests.published import published
+
+    file = ROOT / "tests" / "openrlhf" / "generator.py"
+    module = stack.enter_context(published(openrlhf.MODULE, file))
+
+    def fit() -> None:
+        generator = openrlhf.make(module, [openrlhf.Engine()], "abcd")
+        while not generator.generate_samples()[3]:
+            pass
+
+    return {"trainer": SimpleNamespace(fit=fit)}
 
 
 def verl_skip(assets: Any) -> dict[str, Any]:

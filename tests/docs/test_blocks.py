@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from importlib.util import find_spec
 from types import ModuleType
 
@@ -39,7 +40,15 @@ def _parameters(*needs):
 @pytest.mark.parametrize("page", _parameters())
 def test_a_page_does_what_it_says(page, main):
     """Its blocks run in order, in one namespace, and print what stands below them."""
-    PageRun(page, main, {"committed_cassettes": setups.committed_cassettes}).run()
+    with ExitStack() as stack:
+        known = {
+            "committed_cassettes": setups.committed_cassettes,
+            "slime_run": lambda: setups.slime_run(stack),
+            "slime_debug_data": setups.slime_debug_data,
+            "skyrl_experiment": lambda: setups.skyrl_experiment(stack),
+            "openrlhf_trainer": lambda: setups.openrlhf_trainer(stack),
+        }
+        PageRun(page, main, known).run()
 
 
 @pytest.mark.parametrize("page", _parameters("verl"))

@@ -21,7 +21,17 @@ from rollout_cassettes.cassette.tree.joiner import AS_PLAIN, Joiner
 from rollout_cassettes.cassette.tree.splitter import Splitter, unstorable
 from rollout_cassettes.errors import UnstorableValueError
 
-_IMPORTABLE = {"verl.protocol": "verl", "transfer_queue.metadata": "TransferQueue"}
+_IMPORTABLE = {
+    "verl.protocol": "verl",
+    "transfer_queue.metadata": "TransferQueue",
+    "slime.rollout.base_types": "slime",
+    "slime.utils.types": "slime",
+    "miles.rollout.base_types": "miles",
+    "miles.utils.types": "miles",
+    "skyrl.train.generators.base": "skyrl",
+    "skyrl_train.generators.base": "skyrl-train",
+    "openrlhf.trainer.ppo_utils.experience": "openrlhf",
+}
 """Modules that a cassette may cause to be imported, those of the batches that our adapters store; each
 with the distribution that it comes with."""
 

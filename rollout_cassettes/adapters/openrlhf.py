@@ -1,0 +1,254 @@
+"""The adapter for OpenRLHF: its ``SamplesGenerator``.
+
+``generate_samples`` says no step, so its calls are counted. It draws its prompts itself, from an
+iterator that it keeps: ``_dataloader_iter``, over ``prompts_dataloader``. A call looks ahead at the
+prompts that are next, so that a replay can compare them, and a replay draws as many as the recorded
+call drew, so that the data set goes on, and is saved and resumed, as in a live run. Samples beyond
+one training batch wait in ``_sample_buffer``. ``generate_eval_samples`` goes through the whole of
+``eval_dataloader``.
+
+Source: openrlhf 0.11.2, ``openrlhf/trainer/ppo_utils/samples_generator.py``.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
+from rollout_cassettes.adapters.trl.groups import Groups
+from rollout_cassettes.cassette.key import TRAIN
+from rollout_cassettes.errors import CassetteError
+from rollout_cassettes.patching import Call, EntryPoint
+from rollout_cassettes.trajectories import Trajectory, from_columns
+
+NAME = "openrlhf"
+
+_CLASS = "openrlhf.trainer.ppo_utils.samples_generator:SamplesGenerator"
+_TRAIN = f"{_CLASS}.generate_samples"
+_EVAL = f"{_CLASS}.generate_eval_samples"
+
+_COLUMNS = ("prompt", "label", "image")
+"""What a batch of the dataloader holds of each prompt, after the name of its data set."""
+
+
+class OpenRLHF(Adapter):
+    """Records and replays the samples that OpenRLHF's PPO trainers get from vLLM."""
+
+    name = NAME
+    step_kind = "call"
+    distributions = (NAME, "vllm", "torch")
+    phases = frozenset({TRAIN})
+    entry_points = tuple(
+        EntryPoint.to(NAME, target, framework=NAME, overrides=True) for target in (_TRAIN, _EVAL)
+    )
+
+    def place(self, call: Call) -> Place:
+        """Return whether it is an evaluation; the calls are counted."""
+        return Place(None, "val" if _evaluates(call) else TRAIN)
+
+    def request(self, call: Call) -> dict[str, Any]:
+        """Return the prompts that the call is going to draw first."""
+        generator = call.args[0]
+        default = generator.args.rollout.n_samples_per_prompt
+        return {
+            "rows": _rows(_ahead(generator, evaluates=_evaluates(call))),
+            "n_samples_per_prompt": call.kwargs.get("n_samples_per_prompt", default),
+        }
+
+    def capture(self, call: Call, result: Any, submitted: Sequence[Any]) -> dict[str, Any]:
+        """Record what was returned, and what the generator keeps for later calls."""
+        generator = call.args[0]
+        if _evaluates(call):
+            return {"output": result}
+        return {
+            "output": result,
+            "left": list(generator._sample_buffer),
+            "is_exhausted": generator._dataloader_iter is None,
+        }
+
+    def restore(
+        self, call: Call, recorded: Exchange, submitted: Sequence[Any], shift: int | None
+    ) -> Any:
+        """Return what was returned, with the generator's iterator and buffer as after the call."""
+        generator, response = call.args[0], recorded.response
+        output = response["output"]
+        if _evaluates(call):
+            generator._eval_dataloader_iter = None
+            return (
+                output if shift is None else _fitted(output, recorded.request, submitted[0], None)
+            )
+        if shift is not None:
+            return _repeated(generator, recorded, submitted[0])
+        _, _, drawn, _ = output
+        _draw(generator, drawn)
+        if response["is_exhausted"]:
+            _end(generator)
+        generator._sample_buffer = response["left"]
+        return output
+
+    def rows(self, request: Any) -> Sequence[Mapping[str, Any]]:
+        """Return the prompts, each with its label and its images."""
+        rows: list[dict[str, Any]] = request["rows"]
+        return rows
+
+    def trajectories(self, recorded: Exchange) -> list[Trajectory]:
+        """Return the samples: an experience each, of one row."""
+        output = recorded.response["output"]
+        samples = output if isinstance(output, list) else output[0]
+        rows = [_columns(sample) for sample in samples]
+        names = dict.fromkeys(name for row in rows for name in row)
+        return from_columns({name: [row.get(name) for row in rows] for name in names})
+
+
+def _evaluates(call: Call) -> bool:
+    return call.point.target == _EVAL
+
+
+# ---- the generator's iterators and its buffer
+
+
+def _ahead(generator: Any, *, evaluates: bool) -> list[Any]:
+    """Return the batches that are drawn next, and put them back."""
+    if evaluates:
+        batches = list(_iterator(generator, "_eval_dataloader_iter", generator.eval_dataloader))
+        generator._eval_dataloader_iter = iter(batches)
+        return batches
+    rollout = generator.args.rollout
+    waiting = getattr(generator, "_sample_buffer", None)
+    if not waiting:
+        _iterator(generator, "_dataloader_iter", generator.prompts_dataloader)
+        generator._sample_buffer = []
+    iterator = generator._dataloader_iter
+    if iterator is None or len(waiting or ()) >= rollout.batch_size * rollout.n_samples_per_prompt:
+        return []
+    wanted = getattr(rollout, "vllm_generate_batch_size", None) or rollout.batch_size
+    batches = list(_taken(iterator, wanted))
+    generator._dataloader_iter = itertools.chain(batches, iterator)
+    return batches
+
+
+def _iterator(generator: Any, name: str, loader: Any) -> Iterator[Any]:
+    """Return an iterator that a generator keeps; start it, where it has none."""
+    if getattr(generator, name, None) is None:
+        setattr(generator, name, iter(loader))
+    iterator: Iterator[Any] = getattr(generator, name)
+    return iterator
+
+
+def _taken(iterator: Iterator[Any], prompts: int) -> Iterator[Any]:
+    """Draw batches until there are so many prompts, or no more."""
+    while prompts > 0:
+        batch = next(iterator, None)
+        if batch is None:
+            return
+        yield batch
+        prompts -= len(batch[1])
+
+
+def _draw(generator: Any, prompts: int) -> None:
+    """Draw as many prompts as the recorded call drew, those that took filtered ones' places too.
+
+    Raises:
+        CassetteError: If there are fewer.
+    """
+    iterator = generator._dataloader_iter
+    found = sum(len(batch[1]) for batch in _taken(iterator or iter(()), prompts))
+    if found < prompts:
+        raise _other_data(f"drew {prompts} prompts, and {found} are left")
+
+
+def _end(generator: Any) -> None:
+    """Come to the end of the prompts, as the recorded call did.
+
+    Raises:
+        CassetteError: If there are more.
+    """
+    iterator = generator._dataloader_iter
+    if iterator is not None and next(iterator, None) is not None:
+        raise _other_data("came to the end of the prompts, and there are more")
+    generator._dataloader_iter = None
+
+
+def _other_data(what: str) -> CassetteError:
+    return CassetteError(
+        f"The recorded call of generate_samples {what}.",
+        fixes=["Run with the data set of the recorded run.", "Replay with mode='repeat'."],
+    )
+
+
+# ---- repeat mode
+
+
+def _repeated(generator: Any, recorded: Exchange, live: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return a recorded output for the prompts that are next, and draw those."""
+    samples, pass_rate, _, _ = recorded.response["output"]
+    rollout = generator.args.rollout
+    drawn = min(len(live["rows"]), rollout.batch_size)
+    _draw(generator, drawn)
+    if drawn < rollout.batch_size:
+        _end(generator)
+    generator._sample_buffer = []
+    is_exhausted = generator._dataloader_iter is None
+    return (
+        _fitted(samples, recorded.request, live, rollout.batch_size),
+        pass_rate,
+        drawn,
+        is_exhausted,
+    )
+
+
+def _fitted(
+    samples: list[Any], recorded: Mapping[str, Any], live: Mapping[str, Any], most: int | None
+) -> list[Any]:
+    """Return recorded samples for the live number of prompts, whole groups at a time.
+
+    Args:
+        samples: The recorded samples.
+        recorded: What was asked for when they were recorded.
+        live: What is asked for.
+        most: How many prompts a training batch has; None for as many as there are.
+    """
+    prompts = len(live["rows"])
+    if not samples:
+        return samples
+    size = live["n_samples_per_prompt"]
+    wanted = (prompts if most is None else min(prompts, most)) * size
+    was = Groups.of(len(samples), recorded["n_samples_per_prompt"])
+    return [copy.deepcopy(samples[row]) for row in was.fitted(Groups(wanted, size))]
+
+
+# ---- rows
+
+
+def _rows(batches: Sequence[Any]) -> list[dict[str, Any]]:
+    """Return the prompts of the dataloader's batches."""
+    return [
+        dict(zip(_COLUMNS, row, strict=False))
+        for _, *columns in batches
+        for row in zip(*columns, strict=True)
+    ]
+
+
+def _columns(sample: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one experience as columns; log-probs and masks begin with the second token.
+
+    Source: openrlhf 0.11.2, ``SamplesGenerator._process_response_into_experience``.
+    """
+    found: dict[str, Any] = {}
+    tokens, mask = sample["sequences"][0], sample["action_mask"][0].astype(bool)
+    actions = mask.nonzero()[0]
+    start, end = (actions[0], actions[-1] + 1) if len(actions) else (len(mask), len(mask))
+    found["prompt_ids"], found["response_ids"] = tokens[: start + 1], tokens[start + 1 : end + 1]
+    found["mask"] = mask[start:end].astype("int64")
+    log_probs = sample.get("rollout_log_probs")
+    if log_probs is not None:
+        found["log_probs"] = log_probs[0][start:end]
+    found["prompt"] = next(iter(sample.get("prompts") or ()), None)
+    found["label"] = next(iter(sample.get("labels") or ()), None)
+    rewards = sample.get("rewards")
+    if rewards is not None:
+        found["score"] = float(rewards.reshape(-1)[0])
+    return found
