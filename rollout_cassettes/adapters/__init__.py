@@ -3,11 +3,12 @@
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
 from rollout_cassettes.adapters.function import function
 from rollout_cassettes.adapters.registry import register, registered
+from rollout_cassettes.adapters.torchrl import TorchrlCollector
 from rollout_cassettes.adapters.trl import TrlTrainer
 from rollout_cassettes.adapters.verl import VerlFullyAsync, VerlV0, VerlV1
 from rollout_cassettes.patching import Call, EntryPoint, Role
 
-for _adapter in (VerlV1(), VerlV0(), VerlFullyAsync(), TrlTrainer()):
+for _adapter in (VerlV1(), VerlV0(), VerlFullyAsync(), TrlTrainer(), TorchrlCollector()):
     register(_adapter)
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "Exchange",
     "Place",
     "Role",
+    "TorchrlCollector",
     "TrlTrainer",
     "VerlFullyAsync",
     "VerlV0",
