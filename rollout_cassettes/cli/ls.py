@@ -28,7 +28,7 @@ from rollout_cassettes.display.visible import visible
 from rollout_cassettes.errors import CassetteError, spans
 from rollout_cassettes.trajectories import Statistics
 
-FRAMEWORKS = ("verl", "trl")
+FRAMEWORKS = ("verl", "trl", "torchrl")
 _WIDTH_OF_STEPS, _WIDE = 10, 100  # characters
 
 

@@ -79,7 +79,7 @@ def _parts(row: Mapping[str, Any]) -> dict[str, Any]:
     prompt, response = tokens.get("prompt"), tokens.get("response")
     log_probs = (row.get("log_probs") or {}).get("response")
     if mask is not None and prompt is not None and response is not None:
-        mask, size = mask.astype(bool), len(prompt)  # padding is left of prompts, right of responses
+        mask, size = mask.astype(bool), len(prompt)
         if len(mask) == size + len(response):
             prompt, response = prompt[mask[:size]], response[mask[size:]]
             log_probs = None if log_probs is None else log_probs[mask[size:]]

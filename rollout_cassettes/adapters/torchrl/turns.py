@@ -16,11 +16,11 @@ class Shape(NamedTuple):
 
     Attributes:
         slots: The environment's batch size.
-        count: How many turns there are of each.
+        turns: How many turns there are of each.
     """
 
     slots: tuple[int, ...]
-    count: int
+    turns: int
 
     @classmethod
     def of(cls, collector: Any) -> Shape:
@@ -85,8 +85,11 @@ def fitted(collector: Any, batch: Any, recorded: Shape) -> Any:
         return batch
     were = [flat(turn) for turn in _turns(batch, recorded)]
     rows = [
-        [were[turn % recorded.count][slot % len(were[0])].clone() for slot in range(math.prod(live.slots))]
-        for turn in range(live.count)
+        [
+            were[turn % recorded.turns][slot % len(were[0])].clone()
+            for slot in range(math.prod(live.slots))
+        ]
+        for turn in range(live.turns)
     ]
     turns = lazy_stack([_stacked(row, live.slots) for row in rows], -1)
     return turns.view(-1) if collector.flatten_data else turns
@@ -94,11 +97,11 @@ def fitted(collector: Any, batch: Any, recorded: Shape) -> Any:
 
 def _turns(batch: Any, shape: Shape) -> Sequence[Any]:
     """Return a batch's turns, each as large as the environment, whether it is flattened or not."""
-    if batch.batch_size == (*shape.slots, shape.count):
+    if batch.batch_size == (*shape.slots, shape.turns):
         turns: Sequence[Any] = batch.unbind(-1)
         return turns
     rows = batch.unbind(0)
-    return [_stacked(rows[turn :: shape.count], shape.slots) for turn in range(shape.count)]
+    return [_stacked(rows[turn :: shape.turns], shape.slots) for turn in range(shape.turns)]
 
 
 def _stacked(rows: Sequence[Any], slots: Sequence[int]) -> Any:
