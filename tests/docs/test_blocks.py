@@ -68,9 +68,11 @@ def test_a_page_on_trl_does_what_it_says(page, main, train_trl):
 @pytest.mark.parametrize("page", _parameters("torchrl"))
 def test_a_page_on_torchrl_does_what_it_says(page, main, train_torchrl):
     """The collector is the real one, with a tiny model."""
-    PageRun(
-        page, main, {"torchrl_collector": lambda: setups.torchrl_collector(train_torchrl)}
-    ).run()
+    from tests.torchrl.training import one_thread
+
+    known = {"torchrl_collector": lambda: setups.torchrl_collector(train_torchrl)}
+    with one_thread():
+        PageRun(page, main, known).run()
 
 
 def test_every_page_is_run_by_one_of_these():
