@@ -213,7 +213,7 @@ class Reward(Transform):
         replies = [row["tokens"].response for row in slots]
         rewards = [float((reply % 2 == 0).sum()) / 7 for reply in replies]
         told = [row["history"].prompt if self.mode == "history" else "" for row in slots]
-        done = torch.tensor([len(each) >= 2 * self.turns - 1 or self.turns == 1 for each in told])
+        done = torch.tensor([len(each) >= self.turns or self.turns == 1 for each in told])
         next_tensordict["reward"] = torch.tensor(rewards).unsqueeze(-1)
         next_tensordict["done"] = done.unsqueeze(-1)
         next_tensordict["terminated"] = done.unsqueeze(-1)
