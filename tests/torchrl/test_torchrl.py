@@ -109,6 +109,20 @@ def test_a_batch_that_goes_live_after_replayed_ones_is_as_in_a_live_run(
     assert live.generations > again.generations > 0
 
 
+def test_people_see_the_turns(train_torchrl, cassette):
+    """As trajectories of text, tokens, log-probs and rewards, in the order of the batch's turns."""
+    live = train_torchrl(rc.record(path=cassette), updates=False)
+    turns = [turn for each in live.batches[0].unbind(-1) for turn in each.unbind(0)]
+    found = rc.open_cassette(cassette)[0].trajectories
+    assert [row.response for row in found] == [turn["text"].response for turn in turns]
+    assert [row.prompt[0]["content"] for row in found] == [turn["query"] for turn in turns]
+    assert [row.score for row in found] == [float(turn["next", "reward"]) for turn in turns]
+    for row, turn in zip(found, turns, strict=True):
+        assert row.response_ids.tolist() == turn["tokens"].response.tolist()
+        assert row.log_probs.tolist() == turn["log_probs"].response.tolist()
+    assert [row.session for row in found] == [0, 1, 0, 1] * 2
+
+
 # ---- prompts
 
 
