@@ -7,6 +7,7 @@ from rollout_cassettes.adapters.openrlhf import OpenRLHF
 from rollout_cassettes.adapters.registry import named, register, registered
 from rollout_cassettes.adapters.skyrl import SkyRL
 from rollout_cassettes.adapters.slime import Slime
+from rollout_cassettes.adapters.torchrl import TorchrlCollector
 from rollout_cassettes.adapters.trl import TrlTrainer
 from rollout_cassettes.adapters.verl import VerlFullyAsync, VerlV0, VerlV1
 from rollout_cassettes.patching import Call, EntryPoint, Role
@@ -17,6 +18,7 @@ for _adapter in (
     VerlFullyAsync(),
     TrlTrainer(),
     TrlTrainer(scope="scored"),
+    TorchrlCollector(),
     SkyRL(),
     OpenRLHF(),
     Slime(),
@@ -36,6 +38,7 @@ __all__ = [
     "Skeletons",
     "SkyRL",
     "Slime",
+    "TorchrlCollector",
     "TrlTrainer",
     "VerlFullyAsync",
     "VerlV0",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rollout_cassettes.adapters.excerpt import (
@@ -44,6 +44,14 @@ class Place(NamedTuple):
         return Key(step, self.phase, 0, rank or 0)
 
 
+Compare = Callable[[Sequence[Mapping[str, Any]], Sequence[Mapping[str, Any]]], None]
+
+
+def _nothing_to_compare(
+    recorded: Sequence[Mapping[str, Any]], live: Sequence[Mapping[str, Any]]
+) -> None: ...
+
+
 class Exchange(NamedTuple):
     """What is recorded of an interaction.
 
@@ -51,10 +59,14 @@ class Exchange(NamedTuple):
         request: What :meth:`Adapter.request` gave; for a pair, the list of what it gave for each
             submit, oldest first.
         response: What :meth:`Adapter.capture` gave.
+        compare: What :meth:`Adapter.restore` calls with recorded and live rows that are no part
+            of the request, because the framework asks for them while it rolls out. It does what
+            the session does about a mismatch.
     """
 
     request: Any
     response: Any
+    compare: Compare = _nothing_to_compare
 
 
 class Adapter(ABC):

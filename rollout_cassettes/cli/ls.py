@@ -30,7 +30,7 @@ from rollout_cassettes.display.visible import visible
 from rollout_cassettes.errors import CassetteError, spans
 from rollout_cassettes.trajectories import Statistics
 
-FRAMEWORKS = ("verl", "trl")
+FRAMEWORKS = ("verl", "trl", "torchrl", "slime", "miles-rl", "skyrl", "skyrl-train", "openrlhf")
 _WIDTH_OF_STEPS, _WIDE, _GAP, _NARROWEST = 10, 100, 2, 16  # characters
 
 

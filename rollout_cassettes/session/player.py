@@ -448,7 +448,8 @@ class Player(Session):
         self._compare(adapter, interaction, request, call.point.role)
         if interaction.manifest.tensors.compression is None:
             interaction.verify()  # reading a compressed file verifies it
-        recorded = Exchange(interaction.request, interaction.response)
+        compare = partial(self._compare_rows, interaction.key)
+        recorded = Exchange(interaction.request, interaction.response, compare)
         shift = None if self._mode == "cache" else place.step - interaction.step
         result = adapter.restore(call, recorded, request.values, shift)
         with self._lock:
@@ -475,7 +476,13 @@ class Player(Session):
         if compared or recorded[:count] == live:
             return
         rows = adapter.rows(interaction.request) or ()
-        error = mismatch(self.path, interaction.key, rows[:count], request.rows)
+        self._compare_rows(interaction.key, rows[:count], request.rows)
+
+    def _compare_rows(self, key: Key, recorded: Rows, live: Rows) -> None:
+        """Refuse a recording of other rows, or warn of it."""
+        if self._mode == "repeat":
+            return
+        error = mismatch(self.path, key, recorded, live)
         if error is not None and self._on_mismatch == "error":
             raise error
         if error is not None:

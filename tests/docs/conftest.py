@@ -1,4 +1,4 @@
-"""Fixtures that run pages: a `__main__` and a directory of their own, and trainers of verl's and TRL's."""
+"""Fixtures that run pages: a `__main__` and a directory of their own, and trainers of verl's, TRL's and torchrl's."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from types import ModuleType
 
 import pytest
 
+from tests.torchrl.conftest import train_torchrl
 from tests.trl.conftest import train_trl
 from tests.verl.conftest import assets, dataset_cache, local_queue, train
 
-__all__ = ["assets", "dataset_cache", "local_queue", "train", "train_trl"]
+__all__ = ["assets", "dataset_cache", "local_queue", "train", "train_torchrl", "train_trl"]
 
 
 @pytest.fixture

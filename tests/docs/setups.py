@@ -150,6 +150,16 @@ def openrlhf_trainer(stack: ExitStack) -> dict[str, Any]:
     return {"trainer": SimpleNamespace(fit=fit)}
 
 
+def torchrl_collector(train_torchrl: Any) -> dict[str, Any]:
+    """Return a collector of torchrl's, and a function that trains on a batch.
+
+    Args:
+        train_torchrl: The fixture of tests/torchrl/conftest.py, which makes collectors.
+    """
+    collector, train = train_torchrl.loop()
+    return {"collector": collector, "train": train}
+
+
 def verl_skip(assets: Any) -> dict[str, Any]:
     """Return verl's configuration with SkipManager on.
 

@@ -12,11 +12,16 @@ from tests.docs import setups
 from tests.docs.blocks import Page, pages
 from tests.docs.outputs import matches
 from tests.docs.running import PageRun, check_runs_elsewhere, check_signature
+from tests.torchrl import conftest as torchrl
 from tests.trl import conftest as trl
 from tests.verl import conftest as verl
 
-MARKS = {"verl": pytest.mark.verl, "trl": pytest.mark.trl}
-FOREIGN_WARNINGS = {"verl": verl.FOREIGN_WARNINGS, "trl": trl.FOREIGN_WARNINGS}
+MARKS = {"verl": pytest.mark.verl, "trl": pytest.mark.trl, "torchrl": pytest.mark.torchrl}
+FOREIGN_WARNINGS = {
+    "verl": verl.FOREIGN_WARNINGS,
+    "trl": trl.FOREIGN_WARNINGS,
+    "torchrl": torchrl.FOREIGN_WARNINGS,
+}
 
 
 def _parameters(*needs):
@@ -69,9 +74,20 @@ def test_a_page_on_trl_does_what_it_says(page, main, train_trl):
     PageRun(page, main, {"trl_trainer": lambda: setups.trl_trainer(train_trl)}).run()
 
 
+@pytest.mark.parametrize("page", _parameters("torchrl"))
+def test_a_page_on_torchrl_does_what_it_says(page, main, train_torchrl):
+    """The collector is the real one, with a tiny model."""
+    from tests.torchrl.training import one_thread
+
+    known = {"torchrl_collector": lambda: setups.torchrl_collector(train_torchrl)}
+    with one_thread():
+        PageRun(page, main, known).run()
+
+
 def test_every_page_is_run_by_one_of_these():
     """None falls between the packages that pages need."""
-    parameters = [*_parameters(), *_parameters("verl"), *_parameters("trl")]
+    needs = [(), ("verl",), ("trl",), ("torchrl",)]
+    parameters = [parameter for each in needs for parameter in _parameters(*each)]
     assert sorted(p.id for p in parameters) == sorted(str(page.path) for page in pages())
 
 

@@ -311,6 +311,25 @@ def test_a_changed_request_may_be_replayed_with_a_warning(engine, tape, replay, 
     assert "row 0, field 'request' was '1', and is now 'changed'" in text
 
 
+def test_rows_that_are_asked_for_later_are_compared_by_the_adapter(
+    engine, tape, replay, generate, monkeypatch
+):
+    """While it restores, as the session does with requests; in repeat mode they are not compared."""
+    live = tape(1)
+
+    def restore(call, recorded, submitted, shift):
+        recorded.compare([{"later": "a"}], [{"later": "b"}])
+        return recorded.response
+
+    monkeypatch.setattr(generate, "restore", restore)
+    told = "row 0, field 'later' was 'a', and is now 'b'"
+    with replay(), pytest.raises(rc.RequestMismatchError, match=told):
+        engine.generate(["1"], 1)
+    for options in ({"on_mismatch": "warn"}, {"mode": "repeat"}):
+        with replay(**options):
+            assert engine.generate(["1"], 1) == live[0]
+
+
 def test_a_recording_without_its_request_is_not_compared(engine, path, tape, generate, counted):
     with rc.record(path=path, adapters=counted):
         live = engine.generate(["1"])
