@@ -10,7 +10,7 @@ from rollout_cassettes.cassette import Interaction, Manifest
 from rollout_cassettes.display.visible import visible
 from rollout_cassettes.errors import shorten
 from rollout_cassettes.report.blocks import ROWS_EACH, packed, text_block
-from rollout_cassettes.report.measures import Criteria, RowMeasures, StepMeasures
+from rollout_cassettes.report.measures import Criteria, RowMeasures, StepMeasures, brief
 from rollout_cassettes.trajectories import Trajectory
 
 _EXCERPT = 120  # characters
@@ -81,7 +81,7 @@ def gather(
         step=key.step,
         phase=key.phase,
         recorded_at=manifest.recorded_at,
-        seconds=round(manifest.seconds, 3) or None,
+        seconds=brief(manifest.seconds) or None,
         nbytes=interaction.nbytes,
         measures=StepMeasures.of(rows, measured, criteria),
         blocks=blocks,

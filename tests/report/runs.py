@@ -9,10 +9,23 @@ import numpy as np
 import rollout_cassettes as rc
 
 GROUPS, EACH = 6, 4
-HOSTILE = "</script><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+HOSTILE = (
+    "</script><img src=x onerror=\"document.title='owned'\"><script>document.title='owned'</script>"
+)
 """What a model might write to take over a page that shows it."""
 
-WORDS = ("<eos>", " the", " sum", " of", " is", " so", " we", " add", " \N{BLACK HEART SUIT}", HOSTILE)
+WORDS = (
+    "<eos>",
+    " the",
+    " sum",
+    " of",
+    " is",
+    " so",
+    " we",
+    " add",
+    " \N{BLACK HEART SUIT}",
+    HOSTILE,
+)
 
 
 def write_run(path: Path, *, steps=6, seed=0, validate=False, log_probs=True) -> Path:
@@ -23,7 +36,9 @@ def write_run(path: Path, *, steps=6, seed=0, validate=False, log_probs=True) ->
     def rollout(step, phase):
         return batch(rng, step, steps, log_probs=log_probs)
 
-    with rc.record(path=path, metadata={"seed": seed, "note": "<b>bold</b>"}, phases=("train", "val")):
+    with rc.record(
+        path=path, metadata={"seed": seed, "note": "<b>bold</b>"}, phases=("train", "val")
+    ):
         for step in range(1, steps + 1):
             rollout(step, "train")
             if validate and step % 3 == 0:

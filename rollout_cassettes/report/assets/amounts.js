@@ -36,7 +36,9 @@ function share(value) {
 
 function seconds(value) {
   if (!isKnown(value)) return "";
-  if (value < 9.995) return `${value.toFixed(value < 1 && value ? 2 : 1)} s`;
+  if (value === 0) return "0 s";
+  if (value < 0.0995) return `${(value * 1000).toFixed(value < 0.00995 ? 1 : 0)} ms`;
+  if (value < 9.995) return `${value.toFixed(value < 1 ? 2 : 1)} s`;
   if (Math.round(value) < 60) return `${Math.round(value)} s`;
   const minutes = Math.floor(Math.round(value) / 60);
   if (minutes < 60) return `${minutes} m ${String(Math.round(value) % 60).padStart(2, "0")} s`;

@@ -13,7 +13,7 @@ function niceStep(range, count) {
 
 function ticks(low, high, count, whole) {
   let step = niceStep(high - low || 1, count);
-  if (whole) step = Math.max(1, Math.round(step));
+  if (whole) step = Math.max(1, Math.floor(step));
   const first = Math.ceil(low / step - 1e-9);
   const last = Math.floor(high / step + 1e-9);
   return Array.from({ length: last - first + 1 }, (_, place) => Number(((first + place) * step).toPrecision(12)));
@@ -32,14 +32,25 @@ function scale([low, high], [from, to]) {
   return (value) => from + ((value - low) / (high - low || 1)) * (to - from);
 }
 
-function figure(title, hint, body, extra) {
-  const node = el(
+function figure(title, hint, body, extra, about) {
+  return el(
     "figure",
-    { class: "chart" },
+    { class: "chart", title: about },
     el("figcaption", {}, el("span", { class: "chart-title" }, title), hint && el("span", { class: "quiet" }, hint), extra),
     body,
   );
-  return node;
+}
+
+// As many columns as there is room for, or one less where that leaves fewer places empty.
+function chartGrid(made) {
+  const grid = el("div", { class: "charts" }, made);
+  drawn(grid, (width) => {
+    const most = Math.min(made.length, Math.floor((width + 14) / 294));
+    const empty = (columns) => (columns - (made.length % columns)) % columns;
+    const columns = most > 3 && empty(most - 1) < empty(most) ? most - 1 : most;
+    grid.style.gridTemplateColumns = columns > 1 ? `repeat(${columns}, minmax(0, 1fr))` : "";
+  });
+  return grid;
 }
 
 // Draws into an element whenever its width changes, from when it is on the page.
@@ -55,10 +66,10 @@ function drawn(holder, draw) {
   return holder;
 }
 
-function frame(width, label, xs, ys, x, y, format, { xWhole = true, xFormat = number } = {}) {
+function frame(width, label, xs, ys, x, y, format, { xWhole = true, xFormat = number, yWhole = false } = {}) {
   const right = width - MARGIN.right;
   const bottom = HEIGHT - MARGIN.bottom;
-  const levels = ticks(...ys, 4);
+  const levels = ticks(...ys, 4, yWhole);
   const apart = levels.length > 1 ? levels[1] - levels[0] : 0;
   const lines = levels.map((value) => [
     svg("line", { class: "grid", x1: MARGIN.left, x2: right, y1: y(value), y2: y(value) }),
@@ -84,7 +95,7 @@ function pathOf(points) {
 
 /* A line for each series over steps.
    series: [{kind: "a" | "b", name, points: [{x, y, bands: [[low, high], …], step}]}] */
-function lineChart({ title, hint, series, format, floor, ceiling, open }) {
+function lineChart({ title, hint, about, series, format, floor, ceiling, open }) {
   const all = series.flatMap((each) => each.points);
   const values = all.flatMap((point) => [point.y, ...point.bands.flat()]);
   const places = [...new Set(all.map((point) => point.x))].sort((one, other) => one - other);
@@ -137,7 +148,7 @@ function lineChart({ title, hint, series, format, floor, ceiling, open }) {
     const lines = series.map((each) => {
       const point = each.points.find((one) => one.x === place);
       if (!point) return null;
-      const bands = point.bands.map(([low, high], which) => `${["80%", "50%"][which]} within ${format(low)} to ${format(high)}`);
+      const bands = point.bands.map(([low, high], which) => `${["80%", "50%"].slice(-point.bands.length)[which]} within ${format(low)} to ${format(high)}`);
       return [series.length > 1 ? `${each.name}: ${format(point.y)}` : format(point.y), ...bands].join("\n");
     });
     return [`step ${number(places.includes(place) ? Math.floor(place) : place)}`, ...lines.filter(Boolean)].join("\n");
@@ -178,7 +189,7 @@ function lineChart({ title, hint, series, format, floor, ceiling, open }) {
   });
   charts.add(chart);
   chart.show(null);
-  return figure(title, hint, holder, read);
+  return figure(title, hint, holder, read, about);
 }
 
 // ---- histograms
@@ -226,7 +237,7 @@ function histogram({ title, hint, series, format, whole, pick, counted = ["traje
     const fitting = Math.max(1, Math.ceil(bins.length / Math.max(2, Math.floor(width / 60))));
     const xFormat = (value) => (one ? (bins[value] && value % fitting === 0 ? format(bins[value].low) : "") : format(value));
     const marks = one ? Array.from(bins, (_, place) => place) : null;
-    const plot = frame(width, label, xs, ys, x, y, (value) => (Number.isInteger(value) ? number(value) : ""), { xWhole: Boolean(one || whole), xFormat: one ? () => "" : format });
+    const plot = frame(width, label, xs, ys, x, y, number, { yWhole: true, xWhole: Boolean(one || whole), xFormat: one ? () => "" : format });
     if (marks) for (const place of marks) plot.append(svg("text", { class: "tick", x: x(place), y: HEIGHT - MARGIN.bottom + 15, "text-anchor": "middle" }, xFormat(place)));
     bins.forEach((bin, place) => {
       const from = one ? x(place - 0.5) : x(bin.low);

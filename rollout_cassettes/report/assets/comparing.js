@@ -11,11 +11,11 @@ const METRICS = [
   { key: "truncated", name: "Truncated", hint: "", y: (step) => step.truncated, format: share, floor: 0, ceiling: 1 },
   { key: "log_prob", name: "Log-prob", hint: "nats", y: (step) => step.log_prob?.mean, spread: "log_prob", format: number, ceiling: 0 },
   { key: "entropy", name: "Entropy", hint: "estimated, nats", about: "Minus the log-prob of sampled tokens, averaged over all of them", y: (step) => step.entropy, format: number, floor: 0 },
-  { key: "unlikely", name: "Unlikely tokens", hint: "below 10%", y: (step) => step.unlikely, format: share, floor: 0, ceiling: 1 },
+  { key: "unlikely", name: "Unlikely tokens", hint: "", about: "The share of tokens that had a probability below 10%", y: (step) => step.unlikely, format: share, floor: 0, ceiling: 1 },
   { key: "flat", name: "Groups of one reward", hint: "", about: "Their responses all have one reward: there is no advantage to learn from", y: (step) => step.flat_groups, format: share, floor: 0, ceiling: 1 },
   { key: "lag", name: "Policy lag", hint: "updates behind", y: (step) => step.lag?.mean, spread: "lag", format: number, floor: 0 },
-  { key: "seconds", name: "Generation", hint: "seconds a step", y: (step) => step.seconds, format: seconds, floor: 0 },
-  { key: "pace", name: "Throughput", hint: "tokens a second", y: (step) => (step.seconds && step.length ? (step.length.mean * step.rows) / step.seconds : null), format: length, floor: 0 },
+  { key: "seconds", name: "Generation", hint: "", y: (step) => step.seconds, format: seconds, floor: 0 },
+  { key: "pace", name: "Throughput", hint: "tokens/s", y: (step) => (step.seconds && step.length ? (step.length.mean * step.rows) / step.seconds : null), format: length, floor: 0 },
 ];
 
 function withTruth(cassette) {

@@ -5,10 +5,11 @@ let overviewSort = { key: "step", down: false };
 function bandsOf(metric, step) {
   const spread = metric.spread && step[metric.spread];
   if (!spread) return [];
-  return [
+  const bands = [
     [spread.p10, spread.p90],
     [spread.p25, spread.p75],
   ];
+  return isPair ? bands.slice(1) : bands; // four bands on each other would be a fog
 }
 
 // A band that is the whole range at most steps says nothing: rewards of 0 and 1.
@@ -100,7 +101,7 @@ function overviewPage(phase) {
     content: [
       el("div", { class: isPair ? "pair" : "" }, report.map(factsOf)),
       tabs,
-      trends.length ? el("section", { "aria-label": "Trends over steps" }, el("h2", {}, "Trends"), el("div", { class: "charts" }, trends)) : null,
+      trends.length ? el("section", { "aria-label": "Trends over steps" }, el("h2", {}, "Trends"), chartGrid(trends)) : null,
       el("section", { "aria-label": "Steps" }, el("h2", {}, "Steps"), stepsTable(shownPhase)),
     ],
   };

@@ -250,7 +250,7 @@ async function stepPage(name, view, id) {
     after: same[place + 1] && `#/step/${same[place + 1].name}`,
     content: [
       el("div", { class: "heading" }, el("h1", {}, isKnown(chosen) ? `Group ${chosen}` : titleOf(step)), isKnown(chosen) ? null : stepper(same[place - 1], same[place + 1])),
-      isKnown(chosen) ? prompt : [tiles(name), el("section", { "aria-label": "Distributions", class: "charts" }, histogramsOf(read, state, refine))],
+      isKnown(chosen) ? prompt : [tiles(name), el("section", { "aria-label": "Distributions" }, chartGrid(histogramsOf(read, state, refine)))],
       el("section", { "aria-label": isGroups ? "Groups" : "Trajectories" }, el("div", { class: "toolbar" }, tabs, el("div", { class: "filters" }, box, outcomes.length > 1 ? outcome : null, chips, count)), holder),
     ],
   };

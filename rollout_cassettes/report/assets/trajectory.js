@@ -30,15 +30,15 @@ function fieldsView(fields) {
   );
 }
 
-function rowTiles(row, told) {
+function rowTiles(row) {
   const facts = [
     ["Reward", number(row.score)],
     ["Passed", isKnown(row.passed) ? (row.passed ? "yes" : "no") : ""],
-    ["Response", isKnown(row.tokens) ? plural(row.tokens, "token") : ""],
-    ["Prompt", isKnown(row.prompt_length) ? plural(row.prompt_length, "token") : ""],
+    ["Tokens", number(row.tokens)],
+    ["Prompt tokens", number(row.prompt_length)],
     ["Truncated", row.cut ? "yes" : ""],
     ["Log-prob", number(row.log_prob), "Mean of its tokens, nats"],
-    ["Unlikely tokens", isKnown(row.log_prob) ? number(row.unlikely) : "", "Tokens with a probability below 10%"],
+    ["Unlikely", isKnown(row.log_prob) ? number(row.unlikely) : "", "Tokens with a probability below 10%"],
     ["Policy lag", number(row.lag), "By how many updates its weights are older than those it trains"],
     ["Session", isKnown(row.session) ? `${row.session}${row.output_index ? `, output ${row.output_index}` : ""}` : ""],
   ];
@@ -46,8 +46,11 @@ function rowTiles(row, told) {
     "dl",
     { class: "tiles" },
     facts.filter(([, value]) => value).map(([word, value, about]) => el("div", { title: about }, el("dt", {}, word), el("dd", {}, value))),
-    told.uid ? el("div", { class: "long" }, el("dt", {}, "Uid"), el("dd", {}, told.uid)) : null,
   );
+}
+
+function sideOf(row, told, which) {
+  return el("div", { class: "side" }, isPair || told.uid ? el("p", { class: "quiet uid" }, isPair && chip(which), told.uid) : null, rowTiles(row));
 }
 
 // Where two responses part: the first token that is another; null where none is.
@@ -127,7 +130,7 @@ async function trajectoryPage(name, id) {
   const place = listed.indexOf(row.row);
   const to = (at) => (isKnown(listed[at]) ? `#/step/${name}/row/${listed[at]}` : null);
   const link = (href, text, sign, key) => (href ? el("a", { class: "button", href, "aria-label": text, title: `${text} (${key})` }, sign) : el("span", { class: "button off", "aria-hidden": "true" }, sign));
-  const verdict = beside && (differs === null ? (JSON.stringify(told.text) === JSON.stringify(beside.text) ? "The responses are equal." : "The responses differ.") : `The responses are equal up to token ${differs}.`);
+  const verdict = beside && (differs === null ? (JSON.stringify(told.text) === JSON.stringify(beside.text) ? "The responses are equal." : "The responses differ.") : differs ? `The responses are equal up to token ${number(differs)}.` : "The responses differ from the first token on.");
   const both = (one, other) => (beside ? el("div", { class: "pair" }, one, other) : one);
   return {
     crumbs: [[titleOf(step), `#/step/${name}`], ...(isKnown(row.group) ? [[`Group ${row.group}`, `#/step/${name}/group/${row.group}`]] : []), [`Row ${row.row}`]],
@@ -138,7 +141,7 @@ async function trajectoryPage(name, id) {
     content: [
       el("div", { class: "heading" }, el("h1", {}, `Row ${row.row}`), el("span", { class: "stepper" }, link(to(place - 1), "Previous trajectory", "\u2190", "k"), link(to(place + 1), "Next trajectory", "\u2192", "j")), el("span", { class: "quiet" }, `${number(place + 1)} of ${number(listed.length)}`)),
       siblings(rows, row, name),
-      beside ? el("div", { class: "pair" }, el("div", {}, chip(0), rowTiles(row, told)), el("div", {}, chip(1), rowTiles(partner, beside))) : rowTiles(row, told),
+      both(sideOf(row, told, first), beside && sideOf(partner, beside, 1)),
       isPair && first === 0 && !beside ? el("p", { class: "quiet" }, "The other cassette has no such trajectory.") : null,
       isSamePrompt
         ? el("section", { class: "panel", "aria-label": "Prompt" }, el("h2", {}, "Prompt"), promptView(told.prompt))
