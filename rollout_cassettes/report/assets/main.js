@@ -53,6 +53,7 @@ async function render() {
   }
   say(page.title);
   main.dataset.ready = opened;
+  performance.mark("shown");
 }
 
 // ---- the theme: the system's, unless another is chosen
