@@ -211,7 +211,7 @@ PLACES = {
 
 
 @pytest.mark.parametrize(
-    "look", itertools.product(("one", "both"), (1280, 390), ("light", "dark")), ids=str
+    "look", list(itertools.product(("one", "both"), (1280, 390), ("light", "dark"))), ids=str
 )
 def test_every_page_fits_its_window(look, browser, reports, shots):
     """Screenshots of all pages stay in the directory that ROLLOUT_CASSETTES_SHOTS names."""
