@@ -9,6 +9,7 @@ from rollout_cassettes.cli.import_dumps import import_dumps
 from rollout_cassettes.cli.ls import ls
 from rollout_cassettes.cli.pack import pack, unpack
 from rollout_cassettes.cli.prune import prune
+from rollout_cassettes.cli.report import report
 from rollout_cassettes.cli.run import SETTINGS, run
 from rollout_cassettes.cli.show import show
 from rollout_cassettes.cli.shrink import shrink
@@ -19,6 +20,7 @@ app.command()(show)
 app.command()(verify)
 app.command()(diff)
 app.command()(export)
+app.command()(report)
 app.command()(pack)
 app.command()(unpack)
 app.command()(prune)

@@ -51,7 +51,7 @@ def by_cassette(
     at: Iterable[tuple[Cassette, Key]],
 ) -> Iterator[tuple[Cassette, Iterator[tuple[Cassette, Key]]]]:
     """Group places by their cassette, as they come: equal cassettes are two all the same."""
-    for _, group in itertools.groupby(at, lambda place: place[0].path):
+    for _, group in itertools.groupby(at, lambda place: id(place[0])):
         first = next(group)
         yield first[0], itertools.chain([first], group)  # noqa: B031 - gone through once, in order
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
@@ -40,13 +41,19 @@ def decoder(directory: Path) -> Decode:
     try:
         if file.exists():
             fast = library.Tokenizer.from_file(str(file))
-            return lambda ids: str(fast.decode(ids, skip_special_tokens=False))
+            return _remembering(lambda ids: str(fast.decode(ids, skip_special_tokens=False)))
         slow = library.AutoTokenizer.from_pretrained(
             directory, local_files_only=True, trust_remote_code=False
         )
     except Exception as error:  # these libraries raise whatever comes up
         raise _none_in(directory, str(error)) from error
-    return lambda ids: str(slow.decode(ids))
+    return _remembering(lambda ids: str(slow.decode(ids)))
+
+
+def _remembering(decode: Decode) -> Decode:
+    """Remember the text of single tokens: millions of them are asked for, one by one."""
+    single = functools.cache(lambda token: decode([token]))
+    return lambda ids: single(ids[0]) if len(ids) == 1 else decode(ids)
 
 
 def _none_in(directory: Path, why: str) -> CassetteError:

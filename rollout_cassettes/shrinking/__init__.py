@@ -1,5 +1,5 @@
 """Small cassettes made of large ones, for git and for bug reports."""
 
-from rollout_cassettes.shrinking.shrink import Shrunk, shrink
+from rollout_cassettes.shrinking.shrunk import Shrunk, shrink
 
 __all__ = ["Shrunk", "shrink"]

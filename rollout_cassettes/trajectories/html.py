@@ -49,7 +49,11 @@ def _legend(row: Trajectory) -> str:
     if row.log_probs is None:
         return ""
     shades = zip(shading.LEGEND, shading.HTML, strict=True)
-    parts = [element("span", escaped(f" {t} "), _background(alpha)) for t, alpha in shades if t]
+    parts = [
+        element("span", escaped(t), f"{_background(alpha)};padding:0 4px;border-radius:3px")
+        for t, alpha in shades
+        if t
+    ]
     return " · probability " + " ".join(parts)
 
 
@@ -85,9 +89,11 @@ def _background(alpha: float) -> str:
 
 
 def _figures(row: Trajectory) -> str:
-    """Make the spark lines of what there is for each token."""
+    """Make the spark lines of what there is for each token, and isn't the same for all."""
     made = []
     for name, values in per_token(row):
+        if min(values) == max(values):
+            continue
         ends = " to ".join(dict.fromkeys(map(readable_number, (min(values), max(values)))))
         made.append(spark_html(name, sparkline(values, _WIDTH), ends))
     return element("table", "".join(made), "border-collapse:collapse") if made else ""

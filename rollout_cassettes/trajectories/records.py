@@ -52,7 +52,7 @@ def viewed(row: Trajectory) -> dict[str, Any]:
         "score": plain(row.score),
         "step": row.step,
         "uid": row.key,
-        **{name: plain(value) for name, value in _reward_info(row).items() if name != "score"},
+        **{name: plain(value) for name, value in reward_info(row).items() if name != "score"},
     }
 
 
@@ -98,7 +98,7 @@ def _truth(row: Trajectory) -> Any:
     return model.get("ground_truth") if isinstance(model, Mapping) else None
 
 
-def _reward_info(row: Trajectory) -> Mapping[str, Any]:
+def reward_info(row: Trajectory) -> Mapping[str, Any]:
     """Return what verl's reward function gave beside the score."""
     extra = row.metadata.get("extra_fields")
     sources = (row.metadata, extra if isinstance(extra, Mapping) else {})

@@ -67,7 +67,8 @@ class Trajectory:
             parts["prompt"] = decode(self.prompt_ids.tolist())
         if self.response_ids is not None:
             ids = self.response_ids.tolist()
-            parts |= {"response": decode(ids), "tokens": [decode([token]) for token in ids]}
+            texts = {token: decode([token]) for token in dict.fromkeys(ids)}
+            parts |= {"response": decode(ids), "tokens": [texts[token] for token in ids]}
         return replace(self, **parts)
 
     @property
@@ -85,7 +86,14 @@ class Trajectory:
         """The prompt as text; of chat messages, a paragraph each, after its role."""
         if self.prompt is None or isinstance(self.prompt, str):
             return self.prompt
-        return "\n\n".join(map(_message_text, self.prompt))
+        return "\n\n".join(f"{role}: {text}" for role, text in self.messages or ())
+
+    @property
+    def messages(self) -> list[tuple[str, str]] | None:
+        """The chat messages of the prompt: who says what; None where it is no chat."""
+        if self.prompt is None or isinstance(self.prompt, str):
+            return None
+        return [(str(each.get("role", "?")), _content_text(each)) for each in self.prompt]
 
     @property
     def question(self) -> str | None:
@@ -117,10 +125,6 @@ class Trajectory:
             "text/plain": as_text(trajectory_view(self)),
             "text/html": whole(trajectory_html(self)),
         }
-
-
-def _message_text(message: Any) -> str:
-    return f"{message.get('role', '?')}: {_content_text(message)}"
 
 
 def _content_text(message: Mapping[str, Any]) -> str:
