@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from importlib.util import find_spec
 
@@ -25,9 +26,16 @@ def test_a_notebook_shows_what_it_was_committed_with(path):
     cells = [cell.source for cell in committed.cells if cell.cell_type == "code"]
     executed = execute(path, path.parent)
     for source, expected, found in zip(cells, shown(committed), shown(executed), strict=True):
-        assert same(expected, found), (
-            f"{path.name}:\n\n{source}\n\nshows\n\n{found}\n\nnot\n\n{expected}"
-        )
+        assert same(expected, found), f"{path.name}:\n\n{source}\n\n{_difference(expected, found)}"
+
+
+def _difference(expected, found):
+    """Return the lines that differ: whole outputs are long."""
+    before, after = (
+        [line for _, text in outputs for line in text.replace("><", ">\n<").splitlines()]
+        for outputs in (expected, found)
+    )
+    return "\n".join(difflib.unified_diff(before, after, "committed", "shown", lineterm="", n=1))
 
 
 def test_a_notebook_may_be_started_at_the_root():

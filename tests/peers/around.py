@@ -86,8 +86,8 @@ class Around:
 
     def close(self):
         """Close it."""
-        waiting = {point.target for point in unseen(self._session._entry_points())}
-        self._patched |= {point.target for point in self._session._entry_points()} - waiting
+        points = [each for each in self._session._entry_points() if each.framework == "verl"]
+        self._patched |= {each.target for each in points} - {each.target for each in unseen(points)}
         self._block.close()
         self._session = None
 

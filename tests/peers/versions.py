@@ -148,7 +148,8 @@ def probe() -> str:
     with contextlib.redirect_stdout(sys.stderr):
         from rollout_cassettes.adapters import registered
 
-        adapters = [each for each in registered().values() if version(framework(each)) is not None]
+        known = [each for each in registered().values() if framework(each)]
+        adapters = [each for each in known if version(framework(each)) is not None]
         if not adapters:
             raise SystemExit("no framework is installed here that an adapter is for")
         for each in {
@@ -171,7 +172,7 @@ def probe() -> str:
 
 
 def framework(adapter) -> str:
-    """Return the distribution that an adapter is for."""
+    """Return the distribution that an adapter is for; empty if it intercepts functions of our own."""
     return adapter.entry_points[0].framework
 
 
