@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rollout_cassettes.adapters import Adapter, TrlTrainer, function, registered
+from rollout_cassettes.adapters import Adapter, function, registered
 from rollout_cassettes.cassette import Cassette, Interaction, Key
 from rollout_cassettes.cassette.cassette import not_found
 from rollout_cassettes.cassette.fresh import fresh, refuse_existing
@@ -102,7 +102,7 @@ def shrink(
         )
     refuse_existing(target)
     keys = _selected(cassette, Steps.parse(steps))
-    known = _known(adapters)
+    known = {**registered(), **{each.name: each for each in adapters}}
     parts = [_part(cassette, key, known) for key in progress(keys)]
     if rows is not None:
         for part in parts:
@@ -127,12 +127,6 @@ def _selected(cassette: Cassette, steps: Steps) -> list[Key]:
     if not keys:
         raise CassetteError(f"Nothing would be left of {cassette.path}: no step is selected.")
     return keys
-
-
-def _known(adapters: Iterable[Adapter]) -> dict[str, Adapter]:
-    """Return what knows the layout of recordings, by the name that manifests have."""
-    scored = TrlTrainer(scope="scored")
-    return {**registered(), scored.name: scored, **{each.name: each for each in adapters}}
 
 
 def _part(cassette: Cassette, key: Key, known: dict[str, Adapter]) -> Part:

@@ -21,6 +21,28 @@ def committed_cassettes() -> dict[str, Any]:
     return {}
 
 
+def s3_bucket(monkeypatch: Any, stack: ExitStack) -> dict[str, Any]:
+    """Make a bucket in an S3 that runs on this machine, and let clients find it.
+
+    Args:
+        monkeypatch: Sets what the environment of a user of S3 has.
+        stack: Keeps the server for as long as the page runs.
+    """
+    import fsspec
+    from moto.server import ThreadedMotoServer
+
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0)
+    server.start()
+    stack.callback(server.stop)
+    host, port = server.get_host_and_port()
+    monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://{host}:{port}")
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+    monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    fsspec.filesystem("s3", skip_instance_cache=True).mkdir("bucket")
+    return {}
+
+
 def verl_trainer(train: Any) -> dict[str, Any]:
     """Return a trainer of verl's: its real `fit()`, on the in-process harness.
 

@@ -16,7 +16,11 @@ from tests.torchrl import conftest as torchrl
 from tests.trl import conftest as trl
 from tests.verl import conftest as verl
 
-MARKS = {"verl": pytest.mark.verl, "trl": pytest.mark.trl, "torchrl": pytest.mark.torchrl}
+MARKS = {
+    "verl": [pytest.mark.verl],
+    "trl": [pytest.mark.trl],
+    "torchrl": [pytest.mark.torchrl],
+}
 FOREIGN_WARNINGS = {
     "verl": verl.FOREIGN_WARNINGS,
     "trl": trl.FOREIGN_WARNINGS,
@@ -30,9 +34,9 @@ def _parameters(*needs):
         mark
         for package in needs
         for mark in (
-            MARKS[package],
+            *MARKS.get(package, ()),
             pytest.mark.skipif(find_spec(package) is None, reason=f"the page needs {package}"),
-            *map(pytest.mark.filterwarnings, FOREIGN_WARNINGS[package]),
+            *map(pytest.mark.filterwarnings, FOREIGN_WARNINGS.get(package, ())),
         )
     ]
     return [
@@ -84,9 +88,17 @@ def test_a_page_on_torchrl_does_what_it_says(page, main, train_torchrl):
         PageRun(page, main, known).run()
 
 
+@pytest.mark.parametrize("page", _parameters("s3fs"))
+def test_a_page_on_s3_does_what_it_says(page, main, monkeypatch):
+    """The client is the real one; the server is moto, which speaks S3 on this machine."""
+    pytest.importorskip("moto")
+    with ExitStack() as stack:
+        PageRun(page, main, {"s3_bucket": lambda: setups.s3_bucket(monkeypatch, stack)}).run()
+
+
 def test_every_page_is_run_by_one_of_these():
     """None falls between the packages that pages need."""
-    needs = [(), ("verl",), ("trl",), ("torchrl",)]
+    needs = [(), ("verl",), ("trl",), ("torchrl",), ("s3fs",)]
     parameters = [parameter for each in needs for parameter in _parameters(*each)]
     assert sorted(p.id for p in parameters) == sorted(str(page.path) for page in pages())
 
