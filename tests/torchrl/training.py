@@ -26,7 +26,15 @@ with warnings.catch_warnings():
     from torchrl.modules.llm import TransformersWrapper
     from torchrl.objectives.llm import MCAdvantage
 
-__all__ = ["LLMCollector", "RayLLMCollector", "Training", "TrainingRun", "one_thread"]
+__all__ = [
+    "LLMCollector",
+    "RayLLMCollector",
+    "Training",
+    "TrainingRun",
+    "one_thread",
+    "parameters",
+    "train",
+]
 
 GROUP = 2
 """How many dialogs share a prompt."""
@@ -92,22 +100,14 @@ class Training:
         with one_thread():
             buffer = self.make_buffer()
             collector = self.make(replay_buffer=buffer if buffered else None, **options)
-            batches: list[Any] = []
-            losses: list[bytes] = []
             with session or nullcontext() as opened:
-                for batch in collector:
-                    batches.append(batch)
-                    if not updates:
-                        continue
-                    if batch is not None:
-                        buffer.extend(batch.reshape(-1))
-                    losses += update(collector.policy.model, buffer)
+                batches, losses = train(collector, buffer, updates=updates)
             return TrainingRun(
                 collector,
                 opened,
                 batches,
                 losses,
-                [each.detach().clone() for each in collector.policy.model.parameters()],
+                parameters(collector),
                 buffer,
                 collector.policy.model.generations,
             )
@@ -162,11 +162,11 @@ class Training:
         buffer = self.make_buffer()
         collector = self.make()
 
-        def train(batch: Any) -> None:
+        def step(batch: Any) -> None:
             buffer.extend(batch.reshape(-1))
             list(update(collector.policy.model, buffer))
 
-        return collector, train
+        return collector, step
 
     def env(self, mode: str, turns: int, slots: int, questions: Any) -> Any:
         """Return an environment that draws prompts from a shuffled data set, and rewards replies."""
@@ -222,6 +222,31 @@ class Reward(Transform):
     def transform_reward_spec(self, reward_spec: Any) -> Any:
         reward_spec["reward"] = Unbounded(shape=(*reward_spec.shape, 1))
         return reward_spec
+
+
+def train(collector: Any, buffer: Any, *, updates: bool = True) -> tuple[list[Any], list[bytes]]:
+    """Go through what a collector yields; return it, and the loss of each update, as its bits.
+
+    Args:
+        collector: The collector.
+        buffer: The replay buffer, to which batches are added that are yielded.
+        updates: Whether the model is trained on what was collected.
+    """
+    batches: list[Any] = []
+    losses: list[bytes] = []
+    for batch in collector:
+        batches.append(batch)
+        if not updates:
+            continue
+        if batch is not None:
+            buffer.extend(batch.reshape(-1))
+        losses += update(collector.policy.model, buffer)
+    return batches, losses
+
+
+def parameters(collector: Any) -> list[torch.Tensor]:
+    """Return a copy of the parameters of a collector's model."""
+    return [each.detach().clone() for each in collector.policy.model.parameters()]
 
 
 def update(model: Any, buffer: Any) -> Iterator[bytes]:
