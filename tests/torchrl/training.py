@@ -121,6 +121,8 @@ class Training:
         slots: int = SLOTS,
         questions: Any = range(16),
         padded: bool = False,
+        shuffle: bool = True,
+        repeats: int = GROUP,
         **config: Any,
     ) -> Any:
         """Return a collector of 3 batches, with two turns of each of four dialogs in a batch.
@@ -132,6 +134,8 @@ class Training:
             slots: How many dialogs the environment holds.
             questions: What the data set asks about.
             padded: Whether the policy pads what it gives.
+            shuffle: Whether the data set is shuffled.
+            repeats: How many dialogs share a prompt.
             **config: The collector's own options.
         """
         torch.manual_seed(0)
@@ -154,7 +158,7 @@ class Training:
             generate_kwargs={"max_new_tokens": 6, "do_sample": True},
         )
         options = {"dialog_turns_per_batch": 8, "total_dialog_turns": 24}
-        env = self.env(mode, turns, slots, questions)
+        env = self.env(mode, turns, slots, questions, shuffle=shuffle, repeats=repeats)
         return collector(env, policy=policy, **(options | config))
 
     def loop(self) -> tuple[Any, Any]:
@@ -168,21 +172,23 @@ class Training:
 
         return collector, step
 
-    def env(self, mode: str, turns: int, slots: int, questions: Any) -> Any:
-        """Return an environment that draws prompts from a shuffled data set, and rewards replies."""
+    def env(
+        self, mode: str, turns: int, slots: int, questions: Any, *, shuffle: bool, repeats: int
+    ) -> Any:
+        """Return an environment that draws prompts from a data set, and rewards replies."""
         rows = [
             {"query": f"What is {n} plus {n + 1}?", "answer": str(2 * n + 1)} for n in questions
         ]
         loader = DataLoader(
             rows,
             batch_size=2,
-            shuffle=True,
+            shuffle=shuffle,
             collate_fn=lambda items: {name: [each[name] for each in items] for name in items[0]},
             generator=torch.Generator().manual_seed(0),
         )
         env = DatasetChatEnv.from_dataloader(
             loader,
-            repeats=GROUP,
+            repeats=repeats,
             batch_size=(slots,),
             tokenizer=self.tokenizer,
             input_mode=mode,
