@@ -258,8 +258,9 @@ def parameters(collector: Any) -> list[torch.Tensor]:
 def update(model: Any, buffer: Any) -> Iterator[bytes]:
     """Take two steps with GRPO's loss, of what is in a buffer; yield the losses, as their bits.
 
-    It is written out: torchrl 0.14.1's `GRPOLoss` tokenizes texts once more, which a tokenizer of
-    bytes does not survive, with a random model's replies.
+    It is written out: with torchrl 0.14.1's `GRPOLoss` the actor makes tokens of the batch's text or
+    history again. Of bytes that are no UTF-8, which a random model gives, those are more tokens than
+    were sampled, and the loss raises that sizes of tensors don't match.
     """
     optimizer = torch.optim.SGD(model.parameters(), 1e-2)
     for _ in range(2):
