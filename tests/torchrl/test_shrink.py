@@ -92,6 +92,14 @@ def test_slots_that_share_a_prompt_are_kept_together(train_torchrl, large, small
     assert shrunk.rows == shrunk.rows_before
 
 
+def test_entries_of_turns_are_no_fields(train_torchrl, large, small):
+    """Which of them a replay can do without is not known."""
+    train_torchrl(rc.record(path=large), updates=False, total_dialog_turns=8)
+    with pytest.raises(rc.CassetteError, match="no field 'tokens'") as caught:
+        rc.shrink(large, small, fields=["tokens"])
+    assert list(caught.value.fixes) == ["Its responses have no named fields."]
+
+
 def test_completed_trajectories_are_cut_by_steps(train_torchrl, large, small):
     """Not by rows, which an error says; some of the steps replay."""
     dialogs = {"turns": 2, "yield_completed_trajectories": True, "updates": False}
