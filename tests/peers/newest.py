@@ -101,13 +101,14 @@ def frameworks() -> list[str]:
 
 
 def install(requirement: str, directory: Path) -> None:
-    """Install a distribution into a directory, alone and uncompiled.
+    """Install a distribution into a directory, alone and uncompiled, for whichever Python it is.
 
     Raises:
         CalledProcessError: If pip can't.
     """
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"]
-    command += ["--disable-pip-version-check", "--upgrade", "--target", str(directory), requirement]
+    command += ["--ignore-requires-python", "--disable-pip-version-check", "--upgrade"]
+    command += ["--target", str(directory), requirement]
     subprocess.run(command, check=True, capture_output=True, text=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import zipfile
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -121,6 +122,23 @@ def test_what_can_not_be_installed_is_a_failure(toy, capsys):
     toy.entry_points = (EntryPoint("toy", "toy.rollouts", "generate", framework="toy"),)
     assert newest.main(["toy==9"]) == 1
     assert "no toy==9" in capsys.readouterr().err
+
+
+def test_a_release_for_another_python_is_read_too(tmp_path):
+    """Since it isn't run, a release need not be for the Python that asks."""
+    wheel = tmp_path / "toy-1.0-py3-none-any.whl"
+    metadata = "toy-1.0.dist-info/METADATA"
+    files = SOURCES | {
+        metadata: f"{SOURCES[metadata]}Requires-Python: ==2.7.*\n",
+        "toy-1.0.dist-info/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        "toy-1.0.dist-info/RECORD": "",
+    }
+    with zipfile.ZipFile(wheel, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+    newest.install(str(wheel), tmp_path / "site")
+    sources = newest.Sources(tmp_path / "site")
+    assert sources.has(EntryPoint.to("toy", "toy.rollouts:generate"))
 
 
 def test_a_framework_without_an_adapter_is_refused(capsys):

@@ -26,7 +26,15 @@ with warnings.catch_warnings():
     from torchrl.modules.llm import TransformersWrapper
     from torchrl.objectives.llm import MCAdvantage
 
-__all__ = ["LLMCollector", "RayLLMCollector", "Training", "TrainingRun", "one_thread"]
+__all__ = [
+    "LLMCollector",
+    "RayLLMCollector",
+    "Training",
+    "TrainingRun",
+    "one_thread",
+    "parameters",
+    "train",
+]
 
 GROUP = 2
 """How many dialogs share a prompt."""
@@ -92,22 +100,14 @@ class Training:
         with one_thread():
             buffer = self.make_buffer()
             collector = self.make(replay_buffer=buffer if buffered else None, **options)
-            batches: list[Any] = []
-            losses: list[bytes] = []
             with session or nullcontext() as opened:
-                for batch in collector:
-                    batches.append(batch)
-                    if not updates:
-                        continue
-                    if batch is not None:
-                        buffer.extend(batch.reshape(-1))
-                    losses += update(collector.policy.model, buffer)
+                batches, losses = train(collector, buffer, updates=updates)
             return TrainingRun(
                 collector,
                 opened,
                 batches,
                 losses,
-                [each.detach().clone() for each in collector.policy.model.parameters()],
+                parameters(collector),
                 buffer,
                 collector.policy.model.generations,
             )
@@ -121,6 +121,8 @@ class Training:
         slots: int = SLOTS,
         questions: Any = range(16),
         padded: bool = False,
+        shuffle: bool = True,
+        repeats: int = GROUP,
         **config: Any,
     ) -> Any:
         """Return a collector of 3 batches, with two turns of each of four dialogs in a batch.
@@ -132,6 +134,8 @@ class Training:
             slots: How many dialogs the environment holds.
             questions: What the data set asks about.
             padded: Whether the policy pads what it gives.
+            shuffle: Whether the data set is shuffled.
+            repeats: How many dialogs share a prompt.
             **config: The collector's own options.
         """
         torch.manual_seed(0)
@@ -154,7 +158,7 @@ class Training:
             generate_kwargs={"max_new_tokens": 6, "do_sample": True},
         )
         options = {"dialog_turns_per_batch": 8, "total_dialog_turns": 24}
-        env = self.env(mode, turns, slots, questions)
+        env = self.env(mode, turns, slots, questions, shuffle=shuffle, repeats=repeats)
         return collector(env, policy=policy, **(options | config))
 
     def loop(self) -> tuple[Any, Any]:
@@ -162,27 +166,29 @@ class Training:
         buffer = self.make_buffer()
         collector = self.make()
 
-        def train(batch: Any) -> None:
+        def step(batch: Any) -> None:
             buffer.extend(batch.reshape(-1))
             list(update(collector.policy.model, buffer))
 
-        return collector, train
+        return collector, step
 
-    def env(self, mode: str, turns: int, slots: int, questions: Any) -> Any:
-        """Return an environment that draws prompts from a shuffled data set, and rewards replies."""
+    def env(
+        self, mode: str, turns: int, slots: int, questions: Any, *, shuffle: bool, repeats: int
+    ) -> Any:
+        """Return an environment that draws prompts from a data set, and rewards replies."""
         rows = [
             {"query": f"What is {n} plus {n + 1}?", "answer": str(2 * n + 1)} for n in questions
         ]
         loader = DataLoader(
             rows,
             batch_size=2,
-            shuffle=True,
+            shuffle=shuffle,
             collate_fn=lambda items: {name: [each[name] for each in items] for name in items[0]},
             generator=torch.Generator().manual_seed(0),
         )
         env = DatasetChatEnv.from_dataloader(
             loader,
-            repeats=GROUP,
+            repeats=repeats,
             batch_size=(slots,),
             tokenizer=self.tokenizer,
             input_mode=mode,
@@ -224,11 +230,37 @@ class Reward(Transform):
         return reward_spec
 
 
+def train(collector: Any, buffer: Any, *, updates: bool = True) -> tuple[list[Any], list[bytes]]:
+    """Go through what a collector yields; return it, and the loss of each update, as its bits.
+
+    Args:
+        collector: The collector.
+        buffer: The replay buffer, to which batches are added that are yielded.
+        updates: Whether the model is trained on what was collected.
+    """
+    batches: list[Any] = []
+    losses: list[bytes] = []
+    for batch in collector:
+        batches.append(batch)
+        if not updates:
+            continue
+        if batch is not None:
+            buffer.extend(batch.reshape(-1))
+        losses += update(collector.policy.model, buffer)
+    return batches, losses
+
+
+def parameters(collector: Any) -> list[torch.Tensor]:
+    """Return a copy of the parameters of a collector's model."""
+    return [each.detach().clone() for each in collector.policy.model.parameters()]
+
+
 def update(model: Any, buffer: Any) -> Iterator[bytes]:
     """Take two steps with GRPO's loss, of what is in a buffer; yield the losses, as their bits.
 
-    It is written out: torchrl 0.14.1's `GRPOLoss` tokenizes texts once more, which a tokenizer of
-    bytes does not survive, with a random model's replies.
+    It is written out: with torchrl 0.14.1's `GRPOLoss` the actor makes tokens of the batch's text or
+    history again. Of bytes that are no UTF-8, which a random model gives, those are more tokens than
+    were sampled, and the loss raises that sizes of tensors don't match.
     """
     optimizer = torch.optim.SGD(model.parameters(), 1e-2)
     for _ in range(2):

@@ -12,12 +12,13 @@ Source: torchrl 0.14.1, ``torchrl/collectors/llm/base.py``; ``torchrl/collectors
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
-from rollout_cassettes.adapters.torchrl import dialogs, turns
-from rollout_cassettes.adapters.torchrl.prompts import prompts
+from rollout_cassettes.adapters.excerpt import Excerpt, Group, Skeletons
+from rollout_cassettes.adapters.torchrl import dialogs, slots, turns
+from rollout_cassettes.adapters.torchrl.prompts import column_keys, prompts
 from rollout_cassettes.adapters.torchrl.reading import trajectories
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.errors import CassetteError
@@ -60,7 +61,8 @@ class TorchrlCollector(Adapter):
         collector = call.args[0]
         asked = {"prompts": self._prompts(call), "frames": collector._frames}
         if call.point.target == _TURNS:
-            return asked | {"shape": turns.Shape.of(collector)._asdict()}
+            shape = turns.Shape.of(collector)._asdict()
+            return asked | {"shape": shape, "columns": column_keys(collector.env)}
         if call.point.target == _DIALOGS:
             return asked | {"dialogs": dialogs.before(collector)}
         return asked
@@ -118,6 +120,23 @@ class TorchrlCollector(Adapter):
     def trajectories(self, recorded: Exchange) -> list[Trajectory]:
         """Return a trajectory for each dialog turn."""
         return trajectories(recorded.response["output"])
+
+    def groups(self, recorded: Skeletons) -> list[Group]:
+        """Return the slots of the environment that share their prompts."""
+        return slots.groups(recorded)
+
+    def excerpt(
+        self,
+        recorded: Skeletons,
+        groups: Sequence[Group],
+        elsewhere: Collection[str],
+    ) -> Excerpt:
+        """Return a batch of turns with some of the environment's slots."""
+        return slots.excerpt(recorded, groups)
+
+    def fields(self, recorded: Skeletons) -> list[str]:
+        """Return none: which entries of a turn a replay can do without is not known."""
+        return []
 
     def _prompts(self, call: Call) -> list[dict[str, Any]] | None:
         collector = call.args[0]

@@ -21,7 +21,12 @@ def prompts(env: Any, data: Any) -> list[dict[str, Any]]:
 
 def columns(env: Any, data: Any) -> list[dict[str, Any]]:
     """Return the data set's columns for each slot; they stay the same through a dialog."""
-    return rows(data, env.state_keys)
+    return rows(data, column_keys(env))
+
+
+def column_keys(env: Any) -> list[Any]:
+    """Return the keys of the data set's columns."""
+    return [key for key in env.state_keys if key != _VERSION]
 
 
 def rows(data: Any, keys: Iterable[Any]) -> list[dict[str, Any]]:

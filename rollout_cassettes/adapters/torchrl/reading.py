@@ -30,7 +30,7 @@ def trajectories(batch: Any) -> list[Trajectory]:
     numbers: dict[str, int] = {}
     seen: Counter[int] = Counter()
     found = []
-    for number, row in enumerate(_rows(_opened(batch))):
+    for number, row in enumerate(rows(batch)):
         parts = _parts(row)
         group = numbers.setdefault(repr(parts["prompt"] or row.get("query")), len(numbers))
         others = {name: value for name, value in row.items() if name not in _KNOWN}
@@ -39,6 +39,15 @@ def trajectories(batch: Any) -> list[Trajectory]:
         )
         seen[group] += 1
     return found
+
+
+def rows(batch: Any) -> list[dict[str, Any]]:
+    """Return the turns of a batch as dicts of their entries, in the order in which it is stacked.
+
+    Args:
+        batch: What was recorded, as plain containers and numpy arrays.
+    """
+    return _rows(_opened(batch))
 
 
 def _opened(value: Any) -> Any:
