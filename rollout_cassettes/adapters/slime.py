@@ -3,8 +3,10 @@
 slime's ``RolloutManager`` is a Ray actor. It calls the function that ``--rollout-function-path``
 names with the step (``rollout_id``), the source of its prompts, and whether it evaluates. The
 function draws prompts from the source (``get_samples``), as often as it likes, and may put samples
-back that it did not finish (``add_samples``). :func:`generate_rollout` is such a function. It calls
-yours, or hands back what yours returned, and opens the session by itself, in the actor's process.
+back that it did not finish (``add_samples``). ``generate_rollout`` is such a function. It calls
+yours, or hands back what yours returned, and opens the session by itself, in the actor's process:
+see :mod:`rollout_cassettes.slime_rollout`. It makes a :class:`Rollout` of each call of slime's, with
+a :class:`Source` around slime's own; these are what the adapter intercepts.
 
 What is drawn and put back are submits, and the rollout is the sample that answers them. A replay
 draws and puts back the same, so that the source goes on, and is saved and resumed, as in a live run.
@@ -19,32 +21,19 @@ import copy
 import importlib
 import itertools
 import sys
-import weakref
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
-from weakref import WeakKeyDictionary
 
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
 from rollout_cassettes.cassette.key import TRAIN
-from rollout_cassettes.errors import CassetteError, shorten
+from rollout_cassettes.errors import CassetteError
 from rollout_cassettes.patching import Call, EntryPoint, Role
 from rollout_cassettes.trajectories import Trajectory, from_columns
 
 NAME = "slime"
 
 FRAMEWORKS = ("slime", "miles")
-
-_DEFAULT = "rollout.sglang_rollout.generate_rollout"
-"""The rollout function of both, below the name of the package."""
-
-_KEY = "cassettes"
-"""The attribute of slime's arguments that holds our options."""
-
-_FUNCTION = "rollout_function"
-"""The option that names the wrapped function; all others are those of a session."""
 
 _COMPARED = ("prompt", "label", "metadata", "multimodal_inputs", "response")
 """The fields of a drawn sample that a replay compares; a response has what was put back."""
@@ -53,52 +42,24 @@ _NUMBERS = ("index", "group_index", "rollout_id")
 """The fields of a sample that tell it from others of its batch."""
 
 
-def generate_rollout(args: Any, rollout_id: int, data_source: Any, evaluation: bool = False) -> Any:
-    """Make rollouts with a rollout function of slime's, recorded or replayed.
-
-    To be named with ``--rollout-function-path rollout_cassettes.adapters.slime.generate_rollout``.
-    Options are those that ``rollout-cassettes run`` set, or else a mapping ``cassettes`` in the
-    file that ``--custom-config-path`` names: ``mode``, ``path`` and the options that go with them.
-    ``rollout_function`` names the function that makes the rollouts; by default it is slime's own.
-
-    The session is opened at the first call, and closed when the source goes, or the process ends.
-
-    Args:
-        args: slime's arguments.
-        rollout_id: The step.
-        data_source: The source of prompts.
-        evaluation: Whether it is for evaluation.
-
-    Returns:
-        What the function returned.
-
-    Raises:
-        CassetteError: If nothing says what to record or replay, or an option is unknown; where
-            replaying, if the recording is missing or another.
-    """
-    if data_source not in _running:
-        _running[data_source] = _Running(args, data_source)
-    running = _running[data_source]
-    running.place = Place(rollout_id, "val" if evaluation else TRAIN)
-    return Rollout(args, Source(data_source, running), running.function).generate()
+def __getattr__(name: str) -> Any:
+    """Import the rollout function where slime asks for it: it opens sessions, and is no adapter's."""
+    if name != "generate_rollout":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module("rollout_cassettes.slime_rollout").generate_rollout
 
 
 class Source:
     """Stands for a source of prompts, and lets sessions see what is drawn and put back.
 
     Args:
-        source: The source.
-        running: What is known of the run.
+        source: The source of prompts.
+        place: Where the rollout belongs that is under way.
     """
 
-    def __init__(self, source: Any, running: _Running) -> None:
+    def __init__(self, source: Any, place: Place) -> None:
         self._source = source
-        self._running = running
-
-    @property
-    def place(self) -> Place:
-        """Where the rollout belongs that is under way."""
-        return self._running.place
+        self.place = place
 
     def get_samples(self, num_samples: int) -> Any:
         """Draw groups of samples."""
@@ -133,13 +94,13 @@ class Rollout:
     Args:
         args: slime's arguments.
         source: The source of prompts.
-        function: The path of the function.
+        load: Imports the function. A replay does not: it needs no engine to import.
     """
 
-    def __init__(self, args: Any, source: Source, function: str) -> None:
+    def __init__(self, args: Any, source: Source, load: Callable[[], Any]) -> None:
         self.args = args
         self.source = source
-        self._function = function
+        self._load = load
 
     @property
     def batch_size(self) -> int:
@@ -148,9 +109,9 @@ class Rollout:
         return size
 
     def generate(self) -> Any:
-        """Call the function. It is imported here, so that a replay needs no engine to import."""
+        """Call the function."""
         step, phase, _ = self.source.place
-        return _load(self._function)(self.args, step, self.source, evaluation=phase != TRAIN)
+        return self._load()(self.args, step, self.source, evaluation=phase != TRAIN)
 
 
 _DRAW = EntryPoint(NAME, __name__, "Source.draw", role=Role.SUBMIT)
@@ -228,95 +189,6 @@ class Slime(Adapter):
         rows = [_columns(sample) for sample in samples]
         names = dict.fromkeys(name for row in rows for name in row)
         return from_columns({name: [row.get(name) for row in rows] for name in names})
-
-
-# ---- one run of slime's
-
-
-class _Running:
-    """What is known of a run, for as long as its source of prompts is there.
-
-    Args:
-        args: slime's arguments.
-        source: The source.
-
-    Attributes:
-        function: The path of the rollout function.
-        place: Where the rollout belongs that is under way.
-    """
-
-    def __init__(self, args: Any, source: Any) -> None:
-        # Above this layer: slime imports this module, and nothing else of ours, where it runs.
-        from rollout_cassettes.configuration import Configuration  # noqa: PLC0415
-
-        given = getattr(args, _KEY, None) or {}
-        if not isinstance(given, Mapping):
-            raise CassetteError(
-                f"{_KEY} in slime's arguments is {shorten(given)}, where options belong.",
-                fixes=[_REMEDY],
-            )
-        options = {name: value for name, value in given.items() if name != _FUNCTION}
-        self.function = given.get(_FUNCTION) or _default_function()
-        self.place = Place(None)
-        found = Configuration.from_environment()
-        if found is None and options:
-            found = Configuration.parse(options, f"{_KEY} in slime's arguments")
-        is_in_a_block = hasattr(Rollout.generate, "__wrapped__")
-        if found is None and not is_in_a_block:
-            raise CassetteError(
-                "generate_rollout of rollout_cassettes.adapters.slime was called, and nothing says "
-                "what to record or to replay.",
-                fixes=[
-                    _REMEDY,
-                    (
-                        "Let `rollout-cassettes run --record PATH -- ...` start the training; on a "
-                        "cluster that runs already, put $ROLLOUT_CASSETTES_RUN into Ray's "
-                        "runtime_env."
-                    ),
-                    "Name your own function with --rollout-function-path again.",
-                ],
-            )
-        if found is not None:
-            with ExitStack() as stack:
-                stack.enter_context(found.opened(Path.cwd()))
-                weakref.finalize(source, stack.pop_all().close)
-
-
-_running: WeakKeyDictionary[Any, _Running] = WeakKeyDictionary()
-
-_REMEDY = (
-    "Put options into the file that --custom-config-path names, such as "
-    f"`{_KEY}: {{mode: record, path: /shared/cassettes/run}}`."
-)
-
-
-def _default_function() -> str:
-    """Return the rollout function of the framework that is running."""
-    found = [name for name in FRAMEWORKS if name in sys.modules]
-    return f"{(found or FRAMEWORKS)[0]}.{_DEFAULT}"
-
-
-def _load(path: str) -> Any:
-    """Return the function that a path names, as slime does it.
-
-    Raises:
-        CassetteError: If there is none, or it is one of ours, or a class of miles'.
-    """
-    module, _, name = path.rpartition(".")
-    try:
-        function = getattr(importlib.import_module(module), name, None)
-    except (ImportError, ValueError) as error:
-        raise _no_function(path, f"{type(error).__name__}: {error}") from error
-    if not callable(function) or isinstance(function, type) or function is generate_rollout:
-        raise _no_function(path, f"there it is {shorten(function)}")
-    return function
-
-
-def _no_function(path: str, why: str) -> CassetteError:
-    return CassetteError(
-        f"The rollout function {path} can't be called: {why}.",
-        fixes=[f"Name a function of yours as package.module.function, with {_FUNCTION} in {_KEY}."],
-    )
 
 
 # ---- samples

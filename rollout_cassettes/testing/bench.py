@@ -227,7 +227,8 @@ class Bench:
     @property
     def phases(self) -> list[str]:
         """The phases of the run's calls."""
-        return list(dict.fromkeys(place.phase for place in self.watched.watch.places))
+        phases: list[str] = self.watched.watch.phases
+        return phases
 
     # ---- cassettes
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
+import importlib.util
+import sys
 from collections.abc import Callable, Iterator
 from unittest import mock
 
-from rollout_cassettes.adapters import Exchange
+from rollout_cassettes.adapters import Adapter, Exchange
 from rollout_cassettes.cassette import Cassette
 from rollout_cassettes.errors import (
     EntryPointNotFoundError,
     RequestMismatchError,
     StepNotRecordedError,
 )
+from rollout_cassettes.patching import EntryPoint
 from rollout_cassettes.session import record
 from rollout_cassettes.testing.bench import (
     Bench,
@@ -30,7 +32,7 @@ from rollout_cassettes.trajectories import Trajectory
 def entry_points(bench: Bench) -> None:
     """Each is a function of the framework; a release that lacks one is an error."""
     for point in bench.adapter.entry_points:
-        if point.claim is None or point.since:
+        if point.claim is None or point.since or _is_elsewhere(point, bench.adapter):
             continue
         importlib.import_module(point.module)  # a session would wait for a name that is wrong
         with record(path=bench.new_path(), adapters=bench.adapter):
@@ -133,7 +135,7 @@ def phases(bench: Bench) -> None:
     kept = sorted({key.phase for key in Cassette(path).keys})
     require(kept == sorted(covered), f"the phases {kept} were recorded, and not {sorted(covered)}")
     again = bench.replay("its replay", path, phases=None).ended()
-    gone = sorted({place.phase for place in again.watch.places} & set(covered))
+    gone = sorted(set(again.watch.phases) & set(covered))
     require(not gone, f"calls of the phases {gone} went live in a replay")
     bench.require_equal_live(live, again)
 
@@ -216,6 +218,21 @@ CHECKS = tuple(FUNCTIONS)
 
 
 # ---- what several of them ask
+
+
+def _is_elsewhere(point: EntryPoint, adapter: Adapter) -> bool:
+    """Tell whether a point is of a package that is not here, and the adapter has one that is."""
+    others = {p.module for p in adapter.entry_points if p.framework != point.framework}
+    return any(map(_is_here, others)) and not _is_here(point.module.partition(".")[0])
+
+
+def _is_here(module: str) -> bool:
+    if module in sys.modules:
+        return True
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # nor is what it is in
+        return False
 
 
 def _halves(bench: Bench) -> tuple[list[int], list[int]]:

@@ -28,12 +28,14 @@ class Watch:
 
     Attributes:
         places: Where the calls belong that asked for rollouts, in their order.
+        phases: The phases of these, and of rollouts that were handed over without being asked for.
         answered: How many calls have given their responses.
         error: What was raised in the place of the engine.
     """
 
     def __init__(self, adapter: Adapter, failing: int | None = None) -> None:
         self.places: list[Place] = []
+        self.phases: list[str] = []
         self.answered = 0
         self.error: EngineError | None = None
         self._adapter = adapter
@@ -51,6 +53,8 @@ class Watch:
         point, place = self._placed(call)
         if place is None:
             return (yield False)
+        if place.phase not in self.phases:
+            self.phases.append(place.phase)
         if point.role in _ASKING:
             self.places.append(place)
             if len(self.places) - 1 == self._failing:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import random
 from importlib.util import find_spec
 
 import pytest
 
 import rollout_cassettes as rc
+from rollout_cassettes.testing import CHECKS, Run, check_adapter
+from tests.skyrl.conftest import plain
 
 pytestmark = [
     pytest.mark.skipif(find_spec("skyrl") is None, reason="needs SkyRL"),
@@ -35,17 +38,23 @@ def make(base, tokenizer):
 
     class Engine(InferenceEngineInterface):
         model_name = "tiny"
-        requests = 0
+
+        def __init__(self):
+            self.requests = 0
+            self.seed = random.random()
 
         async def generate(self, input_batch, model=None):
             self.requests += 1
             await asyncio.sleep(0)
-            ids = [random.randint(1, 99) for _ in range(random.randint(2, 5))]
+            # SkyRL awaits its trajectories in any order: each has a generator of its own.
+            (prompt,), (session,) = input_batch["prompt_token_ids"], input_batch["session_ids"]
+            drawn = random.Random(f"{self.seed} {prompt} {session}")
+            ids = [drawn.randint(1, 99) for _ in range(drawn.randint(2, 5))]
             return {
                 "responses": [tokenizer.decode(ids)],
                 "response_ids": [[*ids, tokenizer.eos_token_id]],
                 "stop_reasons": ["stop"],
-                "response_logprobs": [[-random.random() for _ in range(len(ids) + 1)]],
+                "response_logprobs": [[-drawn.random() for _ in range(len(ids) + 1)]],
             }
 
         async def finish_session(self, session_id): ...
@@ -63,7 +72,7 @@ def make(base, tokenizer):
     return made
 
 
-def batches(steps):
+def batches(steps, phase="train", first=0):
     """Make batches as SkyRL's trainer does, with its own function."""
     from skyrl.train.generators.utils import prepare_generator_input
 
@@ -75,16 +84,22 @@ def batches(steps):
                 "env_extras": {"reward_spec": {"ground_truth": str(step + k)}},
                 "uid": str(k),
             }
-            for k in range(2)
+            for k in range(first, first + 2)
         ]
-        yield prepare_generator_input(prompts, 2, {"logprobs": 1}, "gsm8k", "train", step)[0]
+        yield prepare_generator_input(prompts, 2, {"logprobs": 1}, "gsm8k", phase, step)[0]
 
 
-def run(generator, steps=(1, 2)):
-    return [asyncio.run(generator.generate(batch, disable_tqdm=True)) for batch in batches(steps)]
+def run(generator, steps=(1, 2), **options):
+    made = batches(steps, **options)
+    return [asyncio.run(generator.generate(batch, disable_tqdm=True)) for batch in made]
 
 
-@pytest.mark.parametrize("options", [{}, {"step_wise_trajectories": True}], ids=["whole", "turns"])
+whole_and_by_turns = pytest.mark.parametrize(
+    "options", [{}, {"step_wise_trajectories": True}], ids=["whole", "turns"]
+)
+
+
+@whole_and_by_turns
 def test_skyrls_own_generator_is_replayed(make, tmp_path, options):
     """To the bit, with no request to the engine, and no environment that runs."""
     generator, engine = make(**options)
@@ -99,3 +114,27 @@ def test_skyrls_own_generator_is_replayed(make, tmp_path, options):
     rows = rc.open_cassette(tmp_path / "cassette")[2].trajectories
     assert [row.response_ids.tolist() for row in rows] == live[1]["response_ids"]
     assert [row.uid for row in rows] == ["0", "0", "1", "1"]
+
+
+@whole_and_by_turns
+def test_it_passes_the_conformance_suite(make, options):
+    """With evaluations; every check was made."""
+
+    def make_run(first=0):
+        generator, engine = make(**options)
+
+        def train():
+            outputs = run(generator, first=first) + run(generator, phase="eval")
+            return [untimed(plain(output)) for output in outputs]
+
+        return Run(train, lambda: engine.requests)
+
+    outcomes = check_adapter("skyrl", make_run, make_other=functools.partial(make_run, first=5))
+    assert outcomes == dict.fromkeys(CHECKS, "passed")
+
+
+def untimed(value):
+    """Leave out how long generating took, which two live runs don't have in common."""
+    if not isinstance(value, dict):
+        return value
+    return {name: untimed(each) for name, each in value.items() if "_time" not in name}

@@ -106,6 +106,33 @@ class Good(Adapter):
         return [{"prompt": prompt} for batch in batches for prompt in batch.values()]
 
 
+class Handing(Good):
+    """Nothing is submitted for its validation, which is handed over like all else."""
+
+    entry_points = (*Good.entry_points[:2], point("validate", Role.SAMPLE))
+
+    def place(self, call):
+        return Place(call.args[0].step, "val" if _validates(call) else "train")
+
+    def request(self, call):
+        return {} if call.point.role is Role.SAMPLE else super().request(call)
+
+    def restore(self, call, recorded, submitted, shift):
+        if _validates(call):
+            return recorded.response
+        return super().restore(call, recorded, submitted, shift)
+
+
+def _validates(call):
+    return call.point.target.endswith("validate")
+
+
+class Renamed(Good):
+    """Is for two packages, of which one is here."""
+
+    entry_points = (*Good.entry_points, EntryPoint("little", "older_name.engine", "f", "older"))
+
+
 class Typo(Good):
     """A module that there isn't: a session would wait for it for ever."""
 

@@ -28,6 +28,13 @@ def test_a_good_adapter_passes():
     assert outcomes == dict.fromkeys(CHECKS, "passed")
 
 
+@pytest.mark.parametrize("adapter", [little.Handing, little.Renamed])
+def test_other_good_adapters_pass(adapter):
+    """One with a phase for which nothing is submitted, and one for two names of a package."""
+    outcomes = check_adapter(adapter(), little.make_run, make_other=little.make_other)
+    assert outcomes == dict.fromkeys(CHECKS, "passed")
+
+
 def test_an_override_is_an_entry_point_too():
     make = functools.partial(little.make_run, little.Fast)
     assert set(check_adapter(little.Good(), make, checks=["replay", "identity"]).values()) == {
