@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+LONG = ("slow", "ray", "verl")
+"""The marks of tests that take long, the longest first."""
+
 
 def pytest_configure(config):
     """Let xdist keep our order; its own puts files of many tests first, and the long ones have few."""
@@ -10,10 +13,9 @@ def pytest_configure(config):
 
 
 def pytest_collection_modifyitems(items):
-    """Put the files first that have whole runs in them."""
-    long = {
-        item.path
-        for item in items
-        if item.get_closest_marker("slow") or item.get_closest_marker("ray")
-    }
-    items.sort(key=lambda item: item.path not in long)
+    """Put the files first that have whole runs in them, and then those that train with verl."""
+    turn = {}
+    for item in items:
+        turns = [number for number, mark in enumerate(LONG) if item.get_closest_marker(mark)]
+        turn[item.path] = min([turn.get(item.path, len(LONG)), *turns])
+    items.sort(key=lambda item: turn[item.path])
