@@ -75,6 +75,20 @@ def rows_of(groups: Iterable[Group]) -> list[int]:
     return sorted(row for group in groups for row in group.rows)
 
 
+def matched(wanted: Iterable[Any], among: Iterable[Any]) -> list[int | None]:
+    """Return for each of these where an equal one is, each of which serves once; None without one.
+
+    Args:
+        wanted: Plain values, or skeletons.
+        among: Those that serve.
+    """
+    places: dict[str, list[int]] = {}
+    for place, each in enumerate(among):
+        places.setdefault(repr(each), []).append(place)
+    found = (places.get(repr(each)) for each in wanted)
+    return [free.pop(0) if free else None for free in found]
+
+
 # ---- columns
 
 

@@ -14,10 +14,11 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
+from rollout_cassettes.adapters.excerpt import Excerpt, Group, Skeletons, matched, rows_of
 from rollout_cassettes.adapters.trl.groups import Groups
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.errors import CassetteError
@@ -101,6 +102,30 @@ class OpenRLHF(Adapter):
         rows = [_columns(sample) for sample in samples]
         names = dict.fromkeys(name for row in rows for name in row)
         return from_columns({name: [row.get(name) for row in rows] for name in names})
+
+    def groups(self, recorded: Skeletons) -> list[Group]:
+        """Return the experiences of each prompt, in the order in which the prompts were drawn."""
+        return [each.group for each in _prompts(recorded)]
+
+    def excerpt(
+        self, recorded: Skeletons, groups: Sequence[Group], elsewhere: Collection[str]
+    ) -> Excerpt:
+        """Keep these prompts, as if the call had drawn no others; the pass rate stays."""
+        asked = sorted(each.asked for each in _prompts(recorded) if each.group in groups)
+        request, response = recorded.request, dict(recorded.response)
+        output, samples = response["output"], _samples(response)
+        kept = recorded.picker.rows(samples, rows_of(groups))
+        response["output"] = kept
+        if samples is not output:
+            _, rate, _, is_exhausted = output["items"]
+            response["output"] = {**output, "items": [kept, rate, len(asked), is_exhausted]}
+        return Excerpt(
+            {**request, "rows": [request["rows"][row] for row in asked]}, response, asked
+        )
+
+    def fields(self, recorded: Skeletons) -> list[str]:
+        """Return none: experiences are objects, which are kept whole."""
+        return []
 
 
 def _evaluates(call: Call) -> bool:
@@ -218,6 +243,59 @@ def _fitted(
     wanted = (prompts if most is None else min(prompts, most)) * size
     was = Groups.of(len(samples), recorded["n_samples_per_prompt"])
     return [copy.deepcopy(samples[row]) for row in was.fitted(Groups(wanted, size))]
+
+
+# ---- parts of a recording
+
+
+class _Prompt(NamedTuple):
+    """A prompt that was drawn, and what was made of it.
+
+    Attributes:
+        asked: Which of those that were asked for it is.
+        group: Its experiences, among all that were returned.
+    """
+
+    asked: int
+    group: Group
+
+
+def _prompts(recorded: Skeletons) -> list[_Prompt]:
+    """Return the prompts of a recorded call, as they were drawn.
+
+    Raises:
+        ValueError: If experiences wait for later calls, or are of prompts that the request lacks.
+    """
+    samples, picker = _samples(recorded.response), recorded.picker
+    asked = recorded.request["rows"]
+    if recorded.response.get("left") or (samples and not asked):
+        raise ValueError(
+            "a call generated more than a batch, and returned the rest later "
+            "(vllm_generate_batch_size)"
+        )
+    size = Groups.of(len(samples), recorded.request["n_samples_per_prompt"]).size
+    groups = [Group([*range(start, start + size)]) for start in range(0, len(samples), size or 1)]
+    made = [picker.plain(samples[group.rows[0]]) for group in groups]
+    drawn = [(row.get("prompt"), row.get("label")) for row in picker.plain(asked)]
+    places = matched(map(_asked, made), drawn)
+    prompts = []
+    for place, group in zip(places, groups, strict=True):
+        if place is None:
+            raise ValueError("it has a prompt that was drawn in the place of a filtered one")
+        prompts.append(_Prompt(place, group))
+    return sorted(prompts)
+
+
+def _samples(response: Mapping[str, Any]) -> list[Any]:
+    """Return the skeletons of the experiences."""
+    output = response["output"]
+    samples: list[Any] = output if isinstance(output, list) else output["items"][0]
+    return samples
+
+
+def _asked(sample: Mapping[str, Any]) -> tuple[Any, ...]:
+    """Return what a prompt is recognized by."""
+    return sample["prompts"][0], sample["labels"][0]
 
 
 # ---- rows

@@ -21,12 +21,14 @@ import copy
 import importlib
 import itertools
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
+from rollout_cassettes.adapters.excerpt import Excerpt, Group, Skeletons, matched, rows_of
 from rollout_cassettes.cassette.key import TRAIN
+from rollout_cassettes.cassette.tree.picking import Picker
 from rollout_cassettes.errors import CassetteError
 from rollout_cassettes.patching import Call, EntryPoint, Role
 from rollout_cassettes.trajectories import Trajectory, from_columns
@@ -190,6 +192,33 @@ class Slime(Adapter):
         names = dict.fromkeys(name for row in rows for name in row)
         return from_columns({name: [row.get(name) for row in rows] for name in names})
 
+    def groups(self, recorded: Skeletons) -> list[Group]:
+        """Return the groups of samples, in the order in which they were drawn.
+
+        An evaluation has none: it stays as it is.
+        """
+        return [each.group for each in _prompts(recorded)]
+
+    def excerpt(
+        self, recorded: Skeletons, groups: Sequence[Group], elsewhere: Collection[str]
+    ) -> Excerpt:
+        """Keep these groups, and of what was drawn those that became them."""
+        kept = [each for each in _prompts(recorded) if each.group in groups]
+        request, asked = _drawn_alone(recorded.request, {each.drawn for each in kept})
+        response, picker = dict(recorded.response), recorded.picker
+        places = sorted(each.returned for each in kept)
+        count = len(_returned(response, picker))
+        if "dumped" in response:
+            response["dumped"] = picker.rows(response["dumped"], rows_of(groups))
+        else:
+            response["output"] = _with_groups(response["output"], places, picker)
+        response["batch_size"] = max(1, round(response["batch_size"] * len(kept) / count))
+        return Excerpt(request, response, asked)
+
+    def fields(self, recorded: Skeletons) -> list[str]:
+        """Return none: samples are objects, which are kept whole."""
+        return []
+
 
 # ---- samples
 
@@ -255,6 +284,113 @@ def _of_lap(group: Any, lap: int, groups: Any) -> Any:
             if isinstance(getattr(sample, name, None), int):
                 setattr(sample, name, getattr(sample, name) + lap * step)
     return copied
+
+
+# ---- parts of a recording
+
+
+class _Prompt(NamedTuple):
+    """A group of samples, as it was drawn and as it was returned.
+
+    Attributes:
+        drawn: Which of the groups that were drawn it is.
+        returned: Which of those that were returned.
+        group: Its samples, among all that were returned.
+    """
+
+    drawn: int
+    returned: int
+    group: Group
+
+
+def _prompts(recorded: Skeletons) -> list[_Prompt]:
+    """Return the groups of a recorded rollout, as they were drawn.
+
+    Raises:
+        ValueError: If it can't be told which of the drawn groups a returned one was.
+    """
+    returned = _returned(recorded.response, recorded.picker)
+    drawn = _drawn(recorded.picker.plain(recorded.request))
+    places: list[int | None] = [*range(len(returned))]
+    if drawn:
+        places = matched(map(_asked, returned), map(_asked, drawn))
+    prompts, rows = [], itertools.count()
+    for at, (samples, place) in enumerate(zip(returned, places, strict=True)):
+        if place is None:
+            raise ValueError(f"its rollout function did not draw the prompt of group {at}")
+        prompts.append(_Prompt(place, at, Group([next(rows) for _ in samples])))
+    return sorted(prompts)
+
+
+def _returned(response: Mapping[str, Any], picker: Picker) -> list[list[Any]]:
+    """Return the samples of each group of an output; none where it is that of an evaluation."""
+    if "dumped" in response:
+        samples = picker.plain(response["dumped"])
+        return [[*group] for _, group in itertools.groupby(samples, _group_index)]
+    output = response["output"]
+    groups = output if isinstance(output, list) else output.get("fields", {}).get("samples", [])
+    return [[*_samples(picker.plain(group))] for group in groups]
+
+
+def _group_index(sample: Mapping[str, Any]) -> Any:
+    return sample.get("group_index")
+
+
+def _with_groups(output: Any, places: Sequence[int], picker: Picker) -> Any:
+    """Return the skeleton of an output with these groups alone."""
+    if isinstance(output, list):
+        return picker.rows(output, places)
+    fields = output["fields"]
+    return {**output, "fields": {**fields, "samples": picker.rows(fields["samples"], places)}}
+
+
+def _drawn(request: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    """Return the samples of each group that was drawn, as far as they are compared.
+
+    Raises:
+        ValueError: If their rollouts are spread over several steps.
+    """
+    if any(each.get("put_back") for each in request):
+        raise ValueError("its rollout function put samples back that a later step goes on with")
+    groups = []
+    for each in request:
+        rows, count = each.get("rows", []), each.get("drawn", 0)
+        size, more = divmod(len(rows), count or 1)
+        if more:
+            raise ValueError(f"its rollout function drew {count} groups, with {len(rows)} samples")
+        groups += [rows[at * size : (at + 1) * size] for at in range(count) if size]
+    if any(sample.get("response") for group in groups for sample in group):
+        raise ValueError("its rollout function went on with samples of an earlier step")
+    return groups
+
+
+def _drawn_alone(
+    request: Sequence[Mapping[str, Any]], kept: Collection[int]
+) -> tuple[list[Any], list[int]]:
+    """Return the skeleton of a request that draws these groups alone, and their rows."""
+    cut, asked = list[Any](), list[int]()
+    groups, rows = itertools.count(), 0
+    for each in request:
+        count, own = each.get("drawn", 0), each.get("rows", [])
+        size = len(own) // (count or 1)
+        chosen = [at for at in range(count) if next(groups) in kept]
+        places = [at * size + nth for at in chosen for nth in range(size)]
+        if chosen:
+            cut.append({"drawn": len(chosen), "rows": [own[place] for place in places]})
+        elif "drawn" not in each:
+            cut.append(each)
+        asked += [rows + place for place in places]
+        rows += len(own)
+    return cut, asked
+
+
+def _asked(samples: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
+    """Return what a group is recognized by."""
+    first = samples[0] if samples else {}
+    return first.get("prompt"), first.get("label")
+
+
+# ---- rows
 
 
 def _columns(sample: Mapping[str, Any]) -> dict[str, Any]:

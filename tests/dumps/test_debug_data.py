@@ -81,6 +81,18 @@ def test_repeat_mode_fits_an_import(save, tmp_path):
         assert len(generate_rollout(args, 9, Prompts())) == 2 * groups
 
 
+def test_an_import_is_shrunk(save, tmp_path):
+    """To its first groups, for each of which one prompt is drawn."""
+    live = save("{rollout_id}.pt")
+    dumps.import_dumps(tmp_path, tmp_path / "cassette")
+    rc.shrink(tmp_path / "cassette", tmp_path / "small", rows=3)
+    prompts = Prompts()
+    with rc.replay(path=tmp_path / "small", on_unplayed="error"):
+        again = [generate_rollout(arguments(), step, prompts) for step in range(2)]
+    assert [plain(group) for (group,) in again] == [samples[:2] for samples in live]
+    assert prompts.offset == 2
+
+
 def test_nothing_in_a_file_is_run_unless_it_is_trusted(save, tmp_path):
     """Arrays of numpy's are more than torch reads without running anything."""
     save("{rollout_id}.pt", extra=np.array([{"a": 1}], dtype=object))

@@ -132,6 +132,39 @@ def legacy(args: Any, rollout_id: int, data_source: Any, evaluation: bool = Fals
     return [[_answered(sample) for sample in group] for group in groups]
 
 
+def backwards(args: Any, rollout_id: int, data_source: Any, evaluation: bool = False) -> Any:
+    """Return the groups that were drawn last first."""
+    return legacy(args, rollout_id, data_source, evaluation)[::-1]
+
+
+def filtered(args: Any, rollout_id: int, data_source: Any, evaluation: bool = False) -> Any:
+    """Draw by twos, of which the first is filtered; put back nothing, as slime does by default."""
+    if evaluation:
+        return generate_rollout(args, rollout_id, data_source, evaluation)
+    calls.append((rollout_id, evaluation))
+    done = []
+    while len(done) < args.rollout_batch_size:
+        _, group = data_source.get_samples(2)
+        done.append([_answered(sample) for sample in group])
+    data_source.add_samples([])
+    return _types().TrainOutput(samples=done, metrics={"drawn": 2 * len(done)})
+
+
+def invented(args: Any, rollout_id: int, data_source: Any, evaluation: bool = False) -> Any:
+    """Return samples with other prompts than those that were drawn."""
+    groups = legacy(args, rollout_id, data_source, evaluation)
+    for sample in groups[0]:
+        sample.prompt = f"more than {sample.prompt}"
+    return groups
+
+
+def resuming(args: Any, rollout_id: int, data_source: Any, evaluation: bool = False) -> Any:
+    """Put back what is begun in the first rollout, and put back nothing in the next."""
+    if rollout_id == 0:
+        return generate_rollout(args, rollout_id, data_source, evaluation)
+    return legacy(args, rollout_id, data_source, evaluation)
+
+
 def failing(args: Any, rollout_id: int, data_source: Any, evaluation: bool = False) -> Any:
     data_source.get_samples(1)
     raise ConnectionError("no engine")
