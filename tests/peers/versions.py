@@ -1,227 +1,230 @@
-"""Tell which adapters fit the frameworks of some environments.
+"""Tell whether the adapters still fit the newest release of each framework.
 
-    python tests/peers/versions.py [PYTHON ...] [--replay]
+    python tests/peers/versions.py [REQUIREMENT ...]
 
-Each PYTHON is an interpreter, or the directory of a virtual environment, that has a framework which an
-adapter is for, and what this library needs; without one, it is this interpreter. There, the modules of all entry points are
-imported, and a session is opened for each adapter: what is printed is what a user of that version
-gets. With --replay, the tests that record and replay with the V0 and the fully asynchronous adapter
-are run there too. The exit status is 1 if an environment can't be asked, or a test fails.
+Each framework of a known adapter, those of installed distributions included, is installed from the
+package index into a directory of its own, without what it depends on: the newest release, or what a
+REQUIREMENT such as `verl==0.9.0` says. It isn't imported, which would take CUDA and gigabytes; its source
+is read for the functions that the adapters intercept. What only running it would make, such as
+an attribute that a decorator adds, is not seen: `environments.py` asks an environment where it is installed
+as a whole.
+
+It prints a table. Functions with which a run starts may be missing, since nothing is lost with them: they
+are inherited from other frameworks, or made by decorators. The exit status is 1 if a release lacks another
+one, or can't be installed. To be run on a schedule.
 """
 
 from __future__ import annotations
 
 import argparse
-import contextlib
-import importlib
-import importlib.metadata
-import json
-import os
+import ast
 import subprocess
 import sys
 import tempfile
-import warnings
+from collections.abc import Iterator, Sequence
+from functools import cache
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import NamedTuple
 
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
 ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(ROOT))
 
-#: They train nothing and start no Ray; of verl they need what those adapters are for.
-REPLAY_TESTS = "tests/verl/test_verl_v0.py"
-
-PLUGIN = "rollout_cassettes.verl_plugin"
+from rollout_cassettes.adapters import EntryPoint, Role, registered  # noqa: E402 - of this checkout
 
 
-class Fit(NamedTuple):
-    """How an adapter fits a framework.
+class Line(NamedTuple):
+    """How an adapter fits a release.
 
     Attributes:
-        adapter: Its name.
-        found: How many of its entry points are there.
-        absent: The entry points whose module is not there: a session waits for its import.
-        missing: Those that their module lacks.
-        tolerated: Those of them without which a session opens, since they only refuse something.
-        error: What a session says that uses the adapter; None if it opens.
+        release: The framework and its version.
+        adapter: The adapter's name.
+        found: The entry points that are there.
+        missing: Those that are not, and that rollouts need.
+        tolerated: Those that are not, and that only refuse something.
     """
 
+    release: str
     adapter: str
-    found: int
-    absent: list[str]
+    found: list[str]
     missing: list[str]
     tolerated: list[str]
-    error: str | None
 
-    def verdict(self, rollouts: list[str]) -> str:
-        """Say in a few words what a user gets.
-
-        Args:
-            rollouts: The entry points through which the adapter's rollouts pass.
-        """
-        if self.error is not None:
-            return self.error
-        return "not in this version" if set(rollouts) & set(self.absent) else "fits"
+    def __str__(self) -> str:
+        total = len(self.found) + len(self.missing) + len(self.tolerated)
+        lacks = [*self.missing, *(f"{each} (may be missing)" for each in self.tolerated)]
+        told = "fits" if not self.missing else "does not fit"
+        cells = [self.release, f"`{self.adapter}`", f"{len(self.found)} of {total}", told]
+        return f"| {' | '.join([*cells, ', '.join(lacks)])} |"
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Ask each environment, print what they say, and return the exit status."""
-    given = parse(arguments)
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Install and read each framework, print the table, and return the exit status."""
+    wanted = parse(arguments)
+    print(
+        "| release | adapter | entry points found | | not in its source |\n| --- | --- | --- | --- | --- |"
+    )
     status = 0
-    for python in given.python:
-        try:
-            print(report(ask(python)), flush=True)
-        except subprocess.CalledProcessError as error:
-            print(f"{python} can't be asked:\n{error.stderr}", file=sys.stderr)
-            status = 1
-            continue
-        if given.replay:
-            status |= replay(python)
+    for requirement in wanted:
+        with tempfile.TemporaryDirectory(prefix="versions-") as directory:
+            try:
+                install(requirement, Path(directory))
+            except subprocess.CalledProcessError as error:
+                print(f"{requirement} can't be installed:\n{error.stderr}", file=sys.stderr)
+                status = 1
+                continue
+            for line in lines(Path(directory), Requirement(requirement).name):
+                print(line, flush=True)
+                status |= bool(line.missing)
     return status
 
 
-def parse(arguments: list[str] | None) -> argparse.Namespace:
-    """Return the interpreters and the options; exit if they are wrong."""
+def parse(arguments: Sequence[str] | None) -> list[str]:
+    """Return what is to be installed; exit if no adapter is for it."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("python", nargs="*", type=Path, help="an interpreter or an environment")
-    parser.add_argument("--replay", action="store_true", help=f"run {REPLAY_TESTS} there too")
-    given = parser.parse_args(arguments)
-    # A virtual environment's interpreter is a link: resolved, it would be that of none.
-    paths = [each / "bin" / "python" if each.is_dir() else each for each in given.python]
-    given.python = [path.absolute() for path in paths] or [Path(sys.executable)]
-    for python in given.python:
-        if not python.is_file():
-            parser.error(f"{python} is no Python interpreter")
-    return given
+    parser.add_argument("requirement", nargs="*", help="such as verl or verl==0.9.0")
+    given = parser.parse_args(arguments).requirement
+    known = frameworks()
+    for requirement in given:
+        if canonicalize_name(Requirement(requirement).name) not in map(canonicalize_name, known):
+            parser.error(f"no adapter is for {requirement}: there are some for {', '.join(known)}")
+    return given or known
 
 
-def ask(python: Path) -> dict:
-    """Return what `probe` finds in an environment.
+def frameworks() -> list[str]:
+    """Return the distributions that the known adapters are for."""
+    points = [point for adapter in registered().values() for point in adapter.entry_points]
+    return sorted({point.framework for point in points if point.framework})
+
+
+def install(requirement: str, directory: Path) -> None:
+    """Install a distribution into a directory, alone and uncompiled, for whichever Python it is.
 
     Raises:
-        CalledProcessError: If it can't run there, as without a framework.
+        CalledProcessError: If pip can't.
     """
-    code = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import versions; "
-    code += "print(versions.probe())"
-    done = subprocess.run(
-        [python, "-c", code], env=environment(), capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"]
+    command += ["--ignore-requires-python", "--disable-pip-version-check", "--upgrade"]
+    command += ["--target", str(directory), requirement]
+    subprocess.run(command, check=True, capture_output=True, text=True)
 
 
-def replay(python: Path) -> int:
-    """Record and replay in an environment; return the exit status of pytest."""
-    command = [python, "-m", "pytest", "-q", "--no-header", "-p", "no:cacheprovider"]
-    command += ["-o", "filterwarnings=default", "--disable-warnings", REPLAY_TESTS]
-    return subprocess.run(command, cwd=ROOT, env=environment(), check=False).returncode
+def lines(directory: Path, framework: str) -> list[Line]:
+    """Return how each adapter fits the framework that is installed in a directory."""
+    name = canonicalize_name(framework)
+    found = distributions(name=framework, path=[str(directory)])
+    release = " ".join([framework, *(each.version for each in found)])
+    sources = Sources(directory)
+    return [
+        line_of(release, adapter.name, points, sources)
+        for adapter in registered().values()
+        if (points := [p for p in adapter.entry_points if canonicalize_name(p.framework) == name])
+    ]
 
 
-def environment() -> dict[str, str]:
-    """Return the environment variables with which this repository is what gets imported."""
-    path = [str(ROOT), os.environ.get("PYTHONPATH", "")]
-    return {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path))}
+def line_of(release: str, adapter: str, points: list[EntryPoint], sources: Sources) -> Line:
+    """Look for an adapter's entry points."""
+    line = Line(release, adapter, [], [], [])
+    for point in points:
+        if sources.has(point):
+            line.found.append(point.target)
+        elif point.role is Role.START:  # nothing is lost with it: it would only be refused
+            line.tolerated.append(point.target)
+        else:
+            line.missing.append(point.target)
+    return line
 
 
-def report(facts: dict) -> str:
-    """Return what an environment said, as Markdown."""
-    plugin = "loads plugins" if facts["plugin"] else "loads no plugin"
-    heading = ", ".join(f"{name} {found}" for name, found in facts["releases"].items())
-    lines = [f"{heading}; verl {plugin}" if "verl" in facts["releases"] else heading, ""]
-    lines += ["| adapter | entry points found | a session |", "| --- | --- | --- |"]
-    for adapter in facts["adapters"]:
-        fit, rollouts = Fit(**adapter["fit"]), adapter["rollouts"]
-        total = fit.found + len(fit.absent) + len(fit.missing)
-        lines.append(f"| `{fit.adapter}` | {fit.found} of {total} | {fit.verdict(rollouts)} |")
-    lines.append(f"| all | | {facts['all'] or 'opens'} |")
-    for heading in ("missing", "absent"):
-        targets = sorted({each for a in facts["adapters"] for each in a["fit"][heading]})
-        tolerated = {each for a in facts["adapters"] for each in a["fit"]["tolerated"]}
-        notes = {each: " (tolerated)" if each in tolerated else "" for each in targets}
-        lines += ["", f"{heading}:", *(f"- {each}{notes[each]}" for each in targets)] * bool(notes)
-    return "\n".join([*lines, ""])
+class Sources:
+    """The modules in a directory, read and never imported.
+
+    Args:
+        directory: What would be on ``sys.path``.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._tree = cache(self._parse)
+
+    def has(self, point: EntryPoint) -> bool:
+        """Tell whether the source has a function there: of its own, inherited or imported."""
+        return self._has(point.module, tuple(point.qualname.split(".")), frozenset())
+
+    def _has(self, module: str, names: tuple[str, ...], seen: frozenset[object]) -> bool:
+        if (module, names) in seen:
+            return False
+        seen |= {(module, names)}
+        for node in _statements(self._tree(module)):
+            match node:
+                case ast.ImportFrom():
+                    found = any(
+                        self._has(_origin(node, module, self._is_package(module)), origin, seen)
+                        for origin in _imported(node, names)
+                    )
+                case ast.ClassDef(name=name) if name == names[0] and names[1:]:
+                    found = self._is_in_class(node, module, names[1:], seen)
+                case _:
+                    found = names[1:] == () and names[0] in _defined(node)
+            if found:
+                return True
+        return False
+
+    def _is_in_class(
+        self, cls: ast.ClassDef, module: str, names: tuple[str, ...], seen: frozenset[object]
+    ) -> bool:
+        for node in _statements(cls):
+            if names[1:] == () and names[0] in _defined(node):
+                return True
+            if isinstance(node, ast.ClassDef) and node.name == names[0] and names[1:]:
+                return self._is_in_class(node, module, names[1:], seen)
+        bases = [base.value if isinstance(base, ast.Subscript) else base for base in cls.bases]
+        owners = [base.id for base in bases if isinstance(base, ast.Name)]
+        return any(self._has(module, (owner, *names), seen) for owner in owners)
+
+    def _is_package(self, module: str) -> bool:
+        return (self._directory / Path(*module.split("."))).is_dir()
+
+    def _parse(self, module: str) -> ast.Module:
+        path = self._directory / Path(*module.split("."))
+        for file in (path.with_suffix(".py"), path / "__init__.py"):
+            if file.is_file():
+                return ast.parse(file.read_text(encoding="utf-8"))
+        return ast.Module([], [])
 
 
-# ---- in the environment that is asked
+def _statements(node: ast.AST) -> Iterator[ast.AST]:
+    """Give the statements of a module or class, those under an `if`, `try` or `with` too."""
+    for child in ast.iter_child_nodes(node):
+        yield child
+        if isinstance(child, (ast.If, ast.Try, ast.ExceptHandler, ast.With)):
+            yield from _statements(child)
 
 
-def probe() -> str:
-    """Return what there is in this environment, as JSON."""
-    warnings.simplefilter("ignore")
-    with contextlib.redirect_stdout(sys.stderr):
-        from rollout_cassettes.adapters import registered
-
-        known = [each for each in registered().values() if framework(each)]
-        adapters = [each for each in known if version(framework(each)) is not None]
-        if not adapters:
-            raise SystemExit("no framework is installed here that an adapter is for")
-        for each in {
-            point.module.partition(".")[0]: None for a in adapters for point in a.entry_points
-        }:
-            importlib.import_module(each)
-        fits = [
-            {"fit": fit(adapter)._asdict(), "rollouts": rollouts(adapter)} for adapter in adapters
-        ]
-        releases = {framework(each): version(framework(each)) for each in adapters}
-        if "verl" in releases:
-            releases["TransferQueue"] = version("TransferQueue")
-        facts = {
-            "releases": releases,
-            "plugin": PLUGIN in sys.modules,
-            "adapters": fits,
-            "all": refusal(None),
-        }
-    return json.dumps(facts)
+def _defined(node: ast.AST) -> list[str]:
+    """Return the names that a statement gives to functions, or to what may be one."""
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        return [node.name]
+    if isinstance(node, ast.Assign):
+        return [target.id for target in node.targets if isinstance(target, ast.Name)]
+    return []
 
 
-def framework(adapter) -> str:
-    """Return the distribution that an adapter is for; empty if it intercepts functions of our own."""
-    return adapter.entry_points[0].framework
+def _imported(node: ast.ImportFrom, names: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Return what a name is called where it comes from, if this statement imports it."""
+    aliases = [alias for alias in node.names if (alias.asname or alias.name) == names[0]]
+    return [(alias.name, *names[1:]) for alias in aliases]
 
 
-def fit(adapter) -> Fit:
-    """Look for the entry points of an adapter, and open a session with it."""
-    from rollout_cassettes.errors import EntryPointNotFoundError
-    from rollout_cassettes.patching import Role
-    from rollout_cassettes.patching.patch import _find
-
-    absent, missing, tolerated = [], [], []
-    for point in adapter.entry_points:
-        try:
-            _find(point, importlib.import_module(point.module))
-        except ModuleNotFoundError as error:
-            if error.name is None or not point.module.startswith(error.name):
-                raise  # something that the framework needs is not installed
-            absent.append(point.target)
-        except EntryPointNotFoundError:
-            missing.append(point.target)
-            if point.role is Role.START:
-                tolerated.append(point.target)
-    found = len(adapter.entry_points) - len(absent) - len(missing)
-    return Fit(adapter.name, found, absent, missing, tolerated, refusal(adapter))
-
-
-def rollouts(adapter) -> list[str]:
-    """Return the entry points through which rollouts pass."""
-    return [point.target for point in adapter.entry_points if point.claim is not None]
-
-
-def refusal(adapter) -> str | None:
-    """Return the error with which a session does not open, if it does not."""
-    import rollout_cassettes as rc
-
-    with tempfile.TemporaryDirectory() as directory:
-        session = rc.record(path=Path(directory) / "cassette", adapters=adapter)
-        try:
-            with session:
-                return None
-        except rc.EntryPointNotFoundError as error:
-            return f"{type(error).__name__}: {error.what}"
-
-
-def version(distribution: str) -> str | None:
-    """Return a distribution's version; None if it is not installed."""
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+def _origin(node: ast.ImportFrom, module: str, is_package: bool) -> str:
+    """Return the module that a statement imports from."""
+    if not node.level:
+        return node.module or ""
+    parents = module.split(".")
+    kept = parents[: len(parents) - node.level + is_package]
+    return ".".join([*kept, *filter(None, [node.module])])
 
 
 if __name__ == "__main__":
