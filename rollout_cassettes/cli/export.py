@@ -46,6 +46,8 @@ def export(
     output: Annotated[
         Path | None,
         typer.Option(
+            "--output",
+            "-o",
             help="Where to.  [default: the cassette's name here, with -jsonl, .parquet or -dataset]",
             show_default=False,
         ),

@@ -1,4 +1,4 @@
-"""The command ``run``: a training of verl's, recorded or replayed, with no change to its code."""
+"""The command ``run``: a training of verl's or slime's, recorded or replayed, with no change to its code."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _HELP = {
 
 
 def run(command: list[str], **given: Any) -> None:
-    """Run a training with verl, recorded or replayed: `run --replay cassettes/x -- python ...`.
+    """Run a training with verl or slime, recorded or replayed: `run --replay PATH -- COMMAND`.
 
     Takes the place of this process, so the exit status is the command's. The options are those of
     `record`, `replay` and `use_cassette` in the API.
