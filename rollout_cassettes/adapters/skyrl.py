@@ -14,12 +14,15 @@ from __future__ import annotations
 import copy
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
+from rollout_cassettes.adapters.excerpt import Excerpt, Group, Skeletons, grouped, rows_of
 from rollout_cassettes.adapters.trl.groups import Groups
 from rollout_cassettes.cassette.key import TRAIN
+from rollout_cassettes.cassette.tree.codec import KIND
+from rollout_cassettes.cassette.tree.picking import Picker
 from rollout_cassettes.errors import CassetteError
 from rollout_cassettes.patching import Call, EntryPoint
 from rollout_cassettes.trajectories import Trajectory, from_columns
@@ -115,6 +118,30 @@ class SkyRL(Adapter):
         uids = [uid for uid, _ in asked.ids or ()]
         return from_columns(columns, uids, outputs=outputs)
 
+    def groups(self, recorded: Skeletons) -> list[Group]:
+        """Return the rows of the output by the instance that they are of, else by their prompt."""
+        return [group for _, group in _prompts(recorded)]
+
+    def excerpt(
+        self, recorded: Skeletons, groups: Sequence[Group], elsewhere: Collection[str]
+    ) -> Excerpt:
+        """Keep these rows, in the request and in the output alike; metrics stay."""
+        request, picker = recorded.request, recorded.picker
+        asked = sorted(row for rows, group in _prompts(recorded) if group in groups for row in rows)
+        cut = {
+            name: picker.rows(column, asked) if isinstance(column, list) else column
+            for name, column in request.items()
+        }
+        rows = {
+            len(request["prompts"]): asked,
+            len(recorded.response["response_ids"]): rows_of(groups),
+        }
+        return Excerpt(cut, _cut(recorded.response, rows, picker), asked)
+
+    def fields(self, recorded: Skeletons) -> list[str]:
+        """Return the names of the output's columns, but for those that tell its rows."""
+        return [name for name in recorded.response if name not in ("response_ids", _IDS)]
+
 
 class _Asked(NamedTuple):
     """The rows of a request.
@@ -181,7 +208,7 @@ def _fitted(
         places = [owners.get(row, []) for row in chosen]
         picked = [place for found in places for place in found]
         rows = {asked.rows: chosen, len(output["response_ids"]): picked}
-        output = {name: _picked(column, rows) for name, column in output.items()}
+        output = _picked(output, rows)
         owners = dict(enumerate(_counted(places)))
     if live is not None and output.get(_IDS) is not None:
         for row, found in owners.items():
@@ -232,3 +259,36 @@ def _picked(column: Any, rows: Mapping[int, Sequence[int]]) -> Any:
     if isinstance(column, list) and len(column) in rows:
         return [copy.deepcopy(column[row]) for row in rows[len(column)]]
     return column
+
+
+# ---- parts of a recording
+
+
+def _prompts(recorded: Skeletons) -> list[tuple[list[int], Group]]:
+    """Return for each prompt its rows in the request, and those in the output.
+
+    Raises:
+        ValueError: If the output has another number of rows, and they don't say whose they are.
+    """
+    plain, request, output = recorded.picker.plain, recorded.request, recorded.response
+    asked = _Asked.of({name: plain(request[name]) for name in ("prompts", _IDS)})
+    try:
+        owners = _owners({name: plain(output.get(name)) for name in ("response_ids", _IDS)}, asked)
+    except CassetteError as error:
+        raise ValueError(error.what.rstrip(".")) from error
+    names: Sequence[Any] = recorded.marks or ()
+    if asked.ids is not None:
+        names = [uid for uid, _ in asked.ids]
+    prompts = [
+        (rows, Group(sorted(place for row in rows for place in owners.get(row, []))))
+        for rows in grouped(names)
+    ]
+    return [each for each in prompts if each[1].rows]
+
+
+def _cut(node: Any, rows: Mapping[int, Sequence[int]], picker: Picker) -> Any:
+    """Do the same as :func:`_picked` to a skeleton."""
+    if isinstance(node, dict) and KIND not in node:
+        return {name: _cut(each, rows, picker) for name, each in node.items()}
+    chosen = rows.get(picker.length(node) or 0)
+    return node if chosen is None else picker.rows(node, chosen)
