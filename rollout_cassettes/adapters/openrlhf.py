@@ -101,7 +101,9 @@ class OpenRLHF(Adapter):
         samples = output if isinstance(output, list) else output[0]
         rows = [_columns(sample) for sample in samples]
         names = dict.fromkeys(name for row in rows for name in row)
-        return from_columns({name: [row.get(name) for row in rows] for name in names})
+        columns = {name: [row.get(name) for row in rows] for name in names}
+        size = Groups.of(len(rows), recorded.request["n_samples_per_prompt"]).size
+        return from_columns({**columns, "uid": [row // size for row in range(len(rows))]})
 
     def groups(self, recorded: Skeletons) -> list[Group]:
         """Return the experiences of each prompt, in the order in which the prompts were drawn."""

@@ -15,6 +15,7 @@ import copy
 import itertools
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
@@ -109,14 +110,20 @@ class SkyRL(Adapter):
             if isinstance(column, list) and len(column) == count and name != _IDS
         }
         outputs: list[int] | None = None
-        ids = asked.ids if count == asked.rows else _output_ids(output)
+        ids = _output_ids(output) or (asked.ids if count == asked.rows else None)
         if count == asked.rows:
             columns["prompt"] = recorded.request["prompts"]
         if ids is not None:
             columns |= {"uid": [uid for uid, _ in ids], "session": [nth for _, nth in ids]}
             outputs = list(_occurrences(ids))
-        uids = [uid for uid, _ in asked.ids or ()]
-        return from_columns(columns, uids, outputs=outputs)
+        rows = from_columns(columns, [uid for uid, _ in asked.ids or ()], outputs=outputs)
+        if ids is None or asked.ids is None:
+            return rows
+        prompts = dict(zip(asked.ids, recorded.request["prompts"], strict=True))
+        return [  # later turns have more in their prompts
+            replace(row, prompt=None if row.output_index else prompts.get(each))
+            for row, each in zip(rows, ids, strict=True)
+        ]
 
     def groups(self, recorded: Skeletons) -> list[Group]:
         """Return the rows of the output by the instance that they are of, else by their prompt."""

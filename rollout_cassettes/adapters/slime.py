@@ -402,6 +402,9 @@ def _columns(sample: Mapping[str, Any]) -> dict[str, Any]:
     if "group_index" in fields:
         fields["uid"] = str(fields.pop("group_index"))
     fields["response"] = sample.get("response", "")
+    reward = sample.get("reward")
+    if isinstance(reward, Mapping) and "score" in reward:  # as of slime's own for DAPO
+        fields["score"] = reward["score"]
     return fields
 
 

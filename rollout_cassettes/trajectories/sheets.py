@@ -100,9 +100,11 @@ def trends_table(figures: Iterable[Figures]) -> RenderableType | None:
 
 def rows_sheet(rows: Sequence[Trajectory]) -> Sheet:
     """Make the table of a batch's trajectories."""
+    has_outputs = any(row.output_index for row in rows)
     shown = {
         "group": [_count(row.group) for row in rows],
         "session": [_count(row.session) for row in rows],
+        "output": [_count(row.output_index) if has_outputs else "" for row in rows],
         "tokens": [_count(row.response_length) for row in rows],
         "reward": [readable_number(row.score) for row in rows],
         "prompt": [_excerpt(row.question) for row in rows],

@@ -42,7 +42,8 @@ def title_of(row: Trajectory) -> str:
     parts = [f"step {row.step}" + ("" if row.phase == "train" else f" ({row.phase})")]
     parts.append(f"row {row.row}")
     if row.group is not None:
-        parts.append(f"group {row.group}, session {row.session}")
+        output = f", output {row.output_index}" if row.output_index else ""
+        parts.append(f"group {row.group}, session {row.session}{output}")
     if row.score is not None:
         parts.append(f"reward {readable_number(row.score)}")
     return " · ".join(parts)

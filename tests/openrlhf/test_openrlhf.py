@@ -225,6 +225,7 @@ def test_what_was_recorded_is_seen_as_trajectories(generator, path):
         live = fit(generator(), calls=1)[0][0]
     rows = rc.open_cassette(path)[1].trajectories
     assert [row.prompt for row in rows] == ["a", "a", "b", "b"]
+    assert [row.place[:2] for row in rows] == [(0, 0), (0, 1), (1, 0), (1, 1)]
     assert rows[0].prompt_ids.tolist() == [1, 2]
     for row, sample in zip(rows, live, strict=True):
         assert row.response_ids.tolist() == sample["sequences"][1][0][2:]

@@ -55,6 +55,22 @@ def test_rows_of_a_prompt_need_not_follow_each_other(batch, make_generator, path
     assert again["trajectory_ids"] == [["a", 1], ["a", 1], ["a", 0], ["a", 0]]
 
 
+def test_a_prompt_without_rows_goes(batch, make_generator, path, tmp_path):
+    """As one whose trajectories all failed; the request loses it too."""
+
+    class Dropping(make_generator):
+        async def generate(self, input_batch):
+            output = await super().generate(input_batch)
+            return {n: c[4:] if isinstance(c, list) else c for n, c in output.items()}
+
+    with rc.record(path=path):
+        (live,) = train(Dropping(turns=2), [batch(1, "abc")])
+    assert rc.shrink(path, tmp_path / "small", rows=4).rows_before == 8
+    with rc.replay(path=tmp_path / "small"):
+        (again,) = train(Dropping(turns=2), [batch(1, "b")])
+    assert again["response_ids"] == live["response_ids"][:4]
+
+
 def test_without_ids_prompts_are_equal_rows(batch, make_generator, path, tmp_path):
     """As of a generator that is called by itself."""
 

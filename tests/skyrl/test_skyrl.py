@@ -221,8 +221,10 @@ def test_what_was_recorded_is_seen_as_trajectories(batch, make_generator, path, 
         for output in range(turns)
     ]
     assert rows[0].uid == "a"
-    if turns == 1:
-        assert rows[-1].prompt == [{"role": "user", "content": "b"}]
+    asked = [each for each in batch(1)["prompts"] for _ in range(turns)]
+    for row, prompt in zip(rows, asked, strict=True):  # later turns have more in their prompts
+        assert row.prompt == (prompt if row.output_index == 0 else None)
+        assert row.prompt_ids.tolist() == [1, 2]
 
 
 def test_the_versions_are_in_the_manifest(batch, make_generator, path):

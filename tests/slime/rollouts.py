@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import sys
 import threading
@@ -130,6 +131,14 @@ def legacy(args: Any, rollout_id: int, data_source: Any, evaluation: bool = Fals
     calls.append((rollout_id, evaluation))
     groups = data_source.get_samples(args.rollout_batch_size)
     return [[_answered(sample) for sample in group] for group in groups]
+
+
+def scored(args: Any, rollout_id: int, data_source: Any, evaluation: bool = False) -> Any:
+    """Return samples whose reward is more than a number."""
+    groups = legacy(args, rollout_id, data_source, evaluation)
+    for sample in itertools.chain(*groups):
+        sample.reward = {"score": sample.reward, "acc": sample.reward > 0.5}
+    return groups
 
 
 def backwards(args: Any, rollout_id: int, data_source: Any, evaluation: bool = False) -> Any:

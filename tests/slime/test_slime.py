@@ -294,3 +294,14 @@ def test_what_was_recorded_is_seen_as_trajectories(path):
         assert (row.score, row.uid) == (sample["reward"], str(sample["group_index"]))
     _, evaluation = cassette.interactions(0)
     assert [row.prompt for row in evaluation.trajectories] == ["question 0", "question 1"]
+
+
+def test_a_reward_of_several_values_has_its_score(path):
+    """As slime's own for DAPO gives it; the others are kept beside it."""
+    args = arguments(cassettes={"rollout_function": "tests.slime.rollouts.scored"})
+    with rc.record(path=path):
+        groups = generate_rollout(args, 0, Prompts())
+    rewards = [sample.reward for group in groups for sample in group]
+    rows = rc.open_cassette(path)[0].trajectories
+    assert [row.score for row in rows] == [reward["score"] for reward in rewards]
+    assert [row.metadata["reward"] for row in rows] == rewards
