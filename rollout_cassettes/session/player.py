@@ -12,12 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rollout_cassettes.adapters import Adapter, Exchange
-from rollout_cassettes.adapters.reading import refuse
 from rollout_cassettes.cassette import Cassette, Interaction, Key
 from rollout_cassettes.cassette.cassette import not_found
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.cassette.rank import own
-from rollout_cassettes.cassette.reads import store_reads
 from rollout_cassettes.errors import CassetteError, UnplayedError, named_steps, spans
 from rollout_cassettes.patching import Answer, Call, Role
 from rollout_cassettes.session import options
@@ -27,6 +25,7 @@ from rollout_cassettes.session.matching import Rows, fingerprint, mismatch
 from rollout_cassettes.session.miss import Miss
 from rollout_cassettes.session.playlist import Loop, Marks, Playlist
 from rollout_cassettes.session.random_state import Generators, Span
+from rollout_cassettes.session.reads import Reads
 from rollout_cassettes.session.session import Session, logger, steps_of
 from rollout_cassettes.session.steps import Steps, StepsArgument
 from rollout_cassettes.session.summary import Summary
@@ -166,7 +165,7 @@ class Player(Session):
         self._generators = Generators() if restore_rng else None
         self._known: list[Key] = []
         self._device = device
-        self._reads: defaultdict[str, set[str]] | None = defaultdict(set) if track_reads else None
+        self._reads = Reads() if track_reads else None
         self._playlist = Playlist((), partial(Interaction, path))
         self._tape: Tape | None = None
         self._withheld: defaultdict[Line, list[Any]] = defaultdict(list)
@@ -204,10 +203,7 @@ class Player(Session):
     @property
     def reads(self) -> dict[str, list[str]] | None:
         """The fields of responses that were read so far, by adapter; None without ``track_reads``."""
-        if self._reads is None:
-            return None
-        with self._lock:
-            return {adapter: sorted(names) for adapter, names in self._reads.items()}
+        return None if self._reads is None else self._reads.by_adapter()
 
     def _should_play(self, key: Key) -> bool:
         """Tell whether a run is expected to ask for an interaction."""
@@ -228,8 +224,8 @@ class Player(Session):
     # ---- life
 
     def _open(self) -> None:
-        for adapter in self._adapters or ():
-            self._require_observed(adapter)
+        if self._reads is not None:
+            self._reads.require_observed(*(self._adapters or ()))
         if self._on_miss == "record":
             self._tape = Tape(self._directory, **self._recording, cassette=self.path)
         cassette = Cassette(self._directory)
@@ -252,7 +248,8 @@ class Player(Session):
         logger.info("%s: %s", self.path, summary.of_replay())
         if self._failed:
             return
-        self._store_reads()
+        if self._reads is not None:
+            self._reads.store(self.path)
         if not self.was_asked:
             logger.warning("nothing was replayed from %s: %s", self.path, self.why_unasked())
         if summary.unplayed and self._on_unplayed != "ignore":
@@ -261,37 +258,12 @@ class Player(Session):
                 raise error
             logger.warning("%s", error)
 
-    # ---- what is read
-
-    def _require_observed(self, adapter: Adapter) -> None:
-        """Refuse an adapter whose reads can't be observed, if they are to be tracked."""
-        if self._reads is not None and adapter.unobserved:
-            refuse(adapter.name, adapter.unobserved)
-
-    def _watched(self, adapter: Adapter, result: Any) -> Any:
-        """Return what a call is to return, such that its reads are tracked if so asked."""
-        if self._reads is None:
-            return result
-        self._require_observed(adapter)
-        with self._lock:
-            seen = self._reads[adapter.name]
-        return adapter.watched(result, seen.update)
-
-    def _store_reads(self) -> None:
-        """Keep what was read where a cassette is shrunk from; a replay needs no writable one."""
-        reads = self.reads
-        if not reads:
-            return
-        try:
-            store_reads(self.path, reads)
-        except (CassetteError, OSError) as error:
-            logger.warning("what was read is in session.reads alone: %s", error)
-
     # ---- without an engine
 
     def _start(self, adapter: Adapter, call: Call) -> None:
         """Refuse a run without an engine that is not recorded as a whole, or can't be tracked."""
-        self._require_observed(adapter)
+        if self._reads is not None:
+            self._reads.require_observed(adapter)
         plan = [(place, place.key(place.step or 0)) for place in adapter.start(call)]
         if self._engines == "live" or not plan:
             return
@@ -458,7 +430,7 @@ class Player(Session):
             seconds = interaction.manifest.seconds
             self._played.append(Played(place.step, interaction.key, seconds))
         logger.info("replayed %s from %s", interaction.key, interaction.path)
-        return self._watched(adapter, result)
+        return result if self._reads is None else self._reads.watched(adapter, result)
 
     def _compare(
         self, adapter: Adapter, interaction: Interaction, request: Request, role: Role

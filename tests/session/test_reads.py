@@ -74,12 +74,12 @@ def test_a_block_that_fails_has_not_read_all(generate, path):
 def test_a_cassette_that_cant_be_written_to_is_replayed_all_the_same(
     generate, path, caplog, monkeypatch
 ):
-    from rollout_cassettes.session import player
+    from rollout_cassettes.session import reads
 
     def refuse(*_):
         raise PermissionError(13, "Permission denied", str(path / NAME))
 
-    monkeypatch.setattr(player, "store_reads", refuse)
+    monkeypatch.setattr(reads, "store_reads", refuse)
     with caplog.at_level(logging.WARNING), rc.replay(path=path, track_reads=True) as session:
         assert generate(1)["text"] == ["t1"]
     assert session.reads == {ADAPTER: ["text"]}

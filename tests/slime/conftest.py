@@ -12,7 +12,7 @@ from tests.slime import rollouts
 
 @pytest.fixture(scope="module", params=["slime", "miles"])
 def framework(request):
-    """The types of slime: stand-ins, since it is not on PyPI; and of miles."""
+    """The types of slime: stand-ins, since it is published as no package; and of miles."""
     if request.param == "slime":
         with rollouts.stand_ins() as types:
             yield types
