@@ -107,6 +107,7 @@ def install(requirement: str, directory: Path) -> None:
         CalledProcessError: If pip can't.
     """
     command = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile"]
+    command += ["--ignore-requires-python"]  # it isn't run here
     command += ["--disable-pip-version-check", "--upgrade", "--target", str(directory), requirement]
     subprocess.run(command, check=True, capture_output=True, text=True)
 
