@@ -13,7 +13,7 @@ from tests.docs.notebooks import NOTEBOOKS, execute, read, same, shown
 
 pytestmark = pytest.mark.skipif(
     any(find_spec(name) is None for name in ("nbclient", "ipykernel")),
-    reason="needs nbclient and ipykernel, of the extra `test`",
+    reason="needs nbclient and ipykernel, of the extra `dev`",
 )
 
 BY_NAME = pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
