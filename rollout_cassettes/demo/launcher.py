@@ -152,6 +152,7 @@ def _started(command: list[str], directory: DemoDirectory) -> Iterator[subproces
                 process.wait(GRACE_SECONDS)
             except subprocess.TimeoutExpired:
                 process.kill()
+                process.wait()
 
 
 def _progress(directory: DemoDirectory, steps: int) -> Progress:

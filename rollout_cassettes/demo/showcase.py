@@ -7,6 +7,7 @@ with its output, of which Ray and verl make a lot, going to a file.
 from __future__ import annotations
 
 import argparse
+import signal
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Literal
@@ -26,6 +27,8 @@ OVERRIDES = ("data.max_response_length=64", "actor_rollout_ref.rollout.n=4")
 
 def main(arguments: list[str] | None = None) -> None:
     """Run both trainings and write the result into the demo's directory."""
+    # A shell's background jobs ignore interrupts, and so would this: it is how the launcher ends it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     options = _parser().parse_args(arguments)
     directory = DemoDirectory(options.directory)
     result = _run(directory, options.cassette, options.steps, options.on_existing)

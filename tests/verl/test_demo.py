@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import signal
 import sys
 import tempfile
 from dataclasses import replace
@@ -178,7 +179,8 @@ def test_a_failed_training_shows_the_end_of_its_output(tmp_path, child):
 def test_an_interrupt_ends_the_trainings(temporary, child):
     """By an interrupt too, so that they stop their cluster; nothing is left on disk."""
     child.script = (
-        "import pathlib, sys, time\n"
+        "import pathlib, signal, sys, time\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "try: pathlib.Path(sys.argv[1], 'live.jsonl').touch(); time.sleep(60)\n"
         "except KeyboardInterrupt:\n"
         f"    pathlib.Path({str(temporary)!r}, 'interrupted').touch()"
@@ -191,6 +193,25 @@ def test_an_interrupt_ends_the_trainings(temporary, child):
     with pytest.raises(KeyboardInterrupt):
         run_demo(temporary / "cassette", report=interrupt)
     assert [path.name for path in temporary.iterdir()] == ["interrupted"]
+
+
+def test_interrupts_are_heeded_where_they_were_ignored(tmp_path, monkeypatch):
+    """As in a job that a shell has put into the background."""
+    from rollout_cassettes.demo import showcase
+
+    heeded = []
+
+    def run(*_):
+        heeded.append(signal.getsignal(signal.SIGINT))
+        return RESULT
+
+    monkeypatch.setattr(showcase, "_run", run)
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        showcase.main([str(tmp_path), "cassette", "1"])
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heeded == [signal.default_int_handler]
 
 
 def test_progress_is_told_in_lines_where_there_is_no_terminal(tmp_path, child):
