@@ -7,7 +7,6 @@ Ray actor that makes rollouts, where nothing else of ours runs: so it opens the 
 from __future__ import annotations
 
 import importlib
-import sys
 import weakref
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -17,7 +16,7 @@ from typing import Any
 from weakref import WeakKeyDictionary
 
 from rollout_cassettes.adapters import Place
-from rollout_cassettes.adapters.slime import FRAMEWORKS, Rollout, Source
+from rollout_cassettes.adapters.slime import FRAMEWORKS, Rollout, Source, running_framework
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.configuration import Configuration
 from rollout_cassettes.errors import CassetteError, shorten
@@ -115,8 +114,7 @@ def _nothing_said() -> CassetteError:
 
 def _default_function() -> str:
     """Return the rollout function of the framework that is running."""
-    found = [name for name in FRAMEWORKS if name in sys.modules]
-    return f"{(found or FRAMEWORKS)[0]}.{_DEFAULT}"
+    return f"{running_framework() or FRAMEWORKS[0]}.{_DEFAULT}"
 
 
 def _load(path: str) -> Any:

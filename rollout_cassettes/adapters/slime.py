@@ -244,16 +244,20 @@ def _compared(sample: Any) -> dict[str, Any]:
     return {name: fields[name] for name in _COMPARED if name in fields}
 
 
+def running_framework() -> str | None:
+    """Return the framework whose samples this process has imported; None if it has neither's."""
+    return next((name for name in FRAMEWORKS if f"{name}.utils.types" in sys.modules), None)
+
+
 def _sample_class() -> Any:
     """Return the class of samples of the framework that is running.
 
     Raises:
         CassetteError: If none is.
     """
-    for name in FRAMEWORKS:
-        module = sys.modules.get(f"{name}.utils.types")
-        if module is not None:
-            return module.Sample
+    name = running_framework()
+    if name is not None:
+        return sys.modules[f"{name}.utils.types"].Sample
     raise CassetteError(
         "The recording was imported from a dump of slime's, and neither slime nor miles is running, "
         "whose samples it could be made into.",
