@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from rollout_cassettes.cassette.tree import codec
+from tests.marks import mark_all
 
 #: What torch says once of each of its types that it calls unfinished.
 FOREIGN_WARNINGS = (
@@ -30,12 +31,10 @@ settings.load_profile("cassette")
 def pytest_collection_modifyitems(items):
     """Let the tests of this directory pass over warnings that aren't ours."""
     here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            for warning in FOREIGN_WARNINGS:
-                item.add_marker(pytest.mark.filterwarnings(warning))
-            if item.get_closest_marker("verl") and not find_spec("verl"):
-                item.add_marker(pytest.mark.skip(reason="verl is not installed"))
+    mark_all(items, here, *map(pytest.mark.filterwarnings, FOREIGN_WARNINGS))
+    if not find_spec("verl"):
+        verls = [item for item in items if item.get_closest_marker("verl")]
+        mark_all(verls, here, pytest.mark.skip(reason="verl is not installed"))
 
 
 @pytest.fixture

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.marks import mark_all
+
 collect_ignore_glob = [] if find_spec("torchrl") else ["test_*.py"]
 
 #: What others warn of when torchrl is imported or run; nothing of it is ours to mend.
@@ -20,12 +22,8 @@ FOREIGN_WARNINGS = (
 
 def pytest_collection_modifyitems(items):
     """Mark the tests of this directory, and let them pass over warnings that aren't ours."""
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.torchrl)
-            for warning in FOREIGN_WARNINGS:
-                item.add_marker(pytest.mark.filterwarnings(warning))
+    foreign = map(pytest.mark.filterwarnings, FOREIGN_WARNINGS)
+    mark_all(items, Path(__file__).parent, pytest.mark.torchrl, *foreign)
 
 
 @pytest.fixture(scope="session")
