@@ -128,6 +128,19 @@ def test_the_items_of_a_stack_of_non_tensors_are_each_their_own():
     assert_same(stack, round_trip(stack))
 
 
+@pytest.mark.parametrize("values", [["a", None, {"b": torch.ones(2)}], []])
+def test_a_column_of_a_batch_comes_back_as_one_without_its_batch(values):
+    column = TensorDict({"text": ["x", "y"]}, [2])["text"]
+    column.clear()
+    column.extend(values)
+    again = round_trip(column)
+    assert type(again) is type(column)
+    assert_same(list(column), list(again))
+    again.append("y")
+    again[0] = "z"
+    assert again[0] == "z"
+
+
 def test_a_stack_of_non_tensors_can_be_worked_with():
     """As one that was never recorded: indexed, joined, and a column of a batch."""
     again = round_trip(NonTensorStack("a", "b", "c"))

@@ -135,6 +135,13 @@ def _bare_stack(values: list[Any], name: str | None) -> NonTensorStack:
     return stack
 
 
+def _unlinked(values: list[Any]) -> LinkedList:
+    """Make the list that indexing a batch gives, without the batch that it would write to."""
+    linked = LinkedList(td=TensorDict())  # before tensordict 0.15 there is none without a batch
+    linked.extend(values)  # which unlinks it
+    return linked
+
+
 add(Codec("tensordict.TensorDict", _split_tensordict, _join_tensordict), TensorDict)
 add(Codec("tensordict.LazyStackedTensorDict", _split_stack, _join_stack), LazyStackedTensorDict)
 add(Codec("tensordict.NonTensorData", _split_data, _join_data), NonTensorData)
@@ -143,7 +150,7 @@ add(
     Codec(
         "tensordict.LinkedList",
         lambda value, into, path: {"items": into.children(value, path)},
-        lambda node, joiner: LinkedList(joiner.value(node["items"])),
+        lambda node, joiner: _unlinked(joiner.value(node["items"])),
     ),
     LinkedList,
 )
