@@ -1,13 +1,37 @@
-"""The order in which files of tests are run: the long ones first, so that no process waits for one at the end."""
+"""What holds for all tests: their order, and the patience that a busy machine asks for.
+
+Files with long tests are run first, so that no process waits for one at the end.
+"""
 
 from __future__ import annotations
+
+import os
+
+from hypothesis import HealthCheck, settings
 
 LONG = ("slow", "ray", "verl")
 """The marks of tests that take long, the longest first."""
 
+PATIENCE = {
+    "RAY_raylet_start_wait_time_s": "600",
+    "RAY_worker_register_timeout_seconds": "600",
+    "RAY_agent_register_timeout_ms": "600000",
+}
+"""The time that Ray's processes have to start: of itself it gives them 30 seconds, or a minute."""
+
+settings.register_profile(
+    "tests",
+    deadline=None,  # the first example may import torch
+    derandomize="CI" in os.environ,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+settings.load_profile("tests")
+
 
 def pytest_configure(config):
-    """Let xdist keep our order; its own puts files of many tests first, and the long ones have few."""
+    """Be patient, and let xdist keep our order; its own puts files of many tests first, and the long ones have few."""
+    for name, value in PATIENCE.items():
+        os.environ.setdefault(name, value)
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
 
