@@ -16,8 +16,10 @@ PATIENCE = {
     "RAY_raylet_start_wait_time_s": "600",
     "RAY_worker_register_timeout_seconds": "600",
     "RAY_agent_register_timeout_ms": "600000",
+    "TQ_STORAGE_HANDSHAKE_TIMEOUT": "600",
+    "TQ_DATA_UPDATE_RESPONSE_TIMEOUT": "600",
 }
-"""The time that Ray's processes have to start: of itself it gives them 30 seconds, or a minute."""
+"""How long Ray's processes may take to start, and TransferQueue's to answer: else it is 30 seconds, or a minute."""
 
 settings.register_profile(
     "tests",
