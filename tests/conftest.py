@@ -1,4 +1,4 @@
-"""What holds for all tests: their order, and the patience that a busy machine asks for.
+"""What holds for all tests: their order, their environment, and patience with a busy machine.
 
 Files with long tests are run first, so that no process waits for one at the end.
 """
@@ -21,6 +21,12 @@ PATIENCE = {
 }
 """How long Ray's processes may take to start, and TransferQueue's to answer: else it is 30 seconds, or a minute."""
 
+SHAPES_OUTPUT = (
+    *("COLUMNS", "FORCE_COLOR", "GITHUB_ACTIONS", "LINES", "NO_COLOR", "PY_COLORS"),
+    *("TTY_COMPATIBLE", "TTY_INTERACTIVE"),
+)
+"""Environment variables that change what rich, typer and pytest print; tests look at what they print."""
+
 settings.register_profile(
     "tests",
     deadline=None,  # the first example may import torch
@@ -31,9 +37,11 @@ settings.load_profile("tests")
 
 
 def pytest_configure(config):
-    """Be patient, and let xdist keep our order; its own puts files of many tests first, and the long ones have few."""
+    """Set the environment; let xdist keep our order: its own puts files of many tests first, and the long ones have few."""
     for name, value in PATIENCE.items():
         os.environ.setdefault(name, value)
+    for name in SHAPES_OUTPUT:
+        os.environ.pop(name, None)
     if hasattr(config.option, "loadscopereorder"):
         config.option.loadscopereorder = False
 
