@@ -22,7 +22,7 @@ from rollout_cassettes.demo.engine import EngineReport, start_server
 __all__ = ["TrainingRun", "local_cluster", "train"]
 
 POLL_SECONDS = 0.05
-RELEASE_SECONDS = 30.0
+RELEASE_SECONDS = 300.0
 
 
 @dataclass(frozen=True)

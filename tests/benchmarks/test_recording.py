@@ -37,7 +37,7 @@ def test_the_script_prints_a_table_of_both_sides():
 def run(*arguments):
     """Run Python in a process of its own, and give the lines that it prints."""
     done = subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=300
+        [sys.executable, *arguments], capture_output=True, text=True, check=False, timeout=1200
     )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import importlib
-import os
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, settings
 
 from rollout_cassettes.cassette.tree import codec
 from tests.marks import mark_all
@@ -18,14 +16,6 @@ FOREIGN_WARNINGS = (
     "ignore:ComplexHalf support is experimental:UserWarning",
     "ignore:The PyTorch API of nested tensors is in prototype stage:UserWarning",
 )
-
-settings.register_profile(
-    "cassette",
-    deadline=None,  # the first example imports torch
-    derandomize="CI" in os.environ,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
-settings.load_profile("cassette")
 
 
 def pytest_collection_modifyitems(items):

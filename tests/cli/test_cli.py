@@ -18,7 +18,7 @@ def run(*arguments, **options):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
         **options,
     )
 

@@ -152,7 +152,7 @@ def test_looking_imports_no_framework(tmp_path):
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.stdout.splitlines()[-1] == "loaded []"
     assert (tmp_path / "out").exists()

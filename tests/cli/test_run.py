@@ -22,7 +22,7 @@ def run(*arguments, **environment):
         capture_output=True,
         text=True,
         check=False,
-        timeout=120,
+        timeout=300,
     )
 
 
@@ -90,12 +90,12 @@ def test_options_after_the_command_are_the_commands():
 
 def test_signals_reach_the_command():
     """It is the same process."""
-    arguments = ["run", "--record", "x", "--", "sh", "-c", "echo $$; exec sleep 60"]
+    arguments = ["run", "--record", "x", "--", "sh", "-c", "echo $$; exec sleep 600"]
     program = [sys.executable, "-m", "rollout_cassettes", *arguments]
     with subprocess.Popen(program, stdout=subprocess.PIPE, text=True) as process:
         assert int(process.stdout.readline()) == process.pid
         process.terminate()
-        assert process.wait(30) == -15
+        assert process.wait(300) == -15
 
 
 @pytest.mark.parametrize(

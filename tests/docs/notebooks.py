@@ -12,7 +12,7 @@ from tests.docs.outputs import matches
 
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
 
-_TIMEOUT = 120  # seconds, for a cell
+_TIMEOUT = 600  # seconds, for a cell, for what it shows, and for a kernel's start
 _AGE = re.compile(r"\d+ (?:s|min|h|d|y) ago")
 
 
@@ -43,6 +43,8 @@ def execute(path, directory):
             read(path),
             km=kernel,
             timeout=_TIMEOUT,
+            iopub_timeout=_TIMEOUT,  # by default 4 seconds, after which outputs are left out
+            startup_timeout=_TIMEOUT,
             coalesce_streams=True,
             record_timing=False,
             resources={"metadata": {"path": str(directory)}},

@@ -13,7 +13,7 @@ import pytest
 import rollout_cassettes as rc
 from tests.docs.blocks import ROOT, Page
 
-TIMEOUT = 400  # seconds
+TIMEOUT = 1200  # seconds
 
 #: What the page takes for granted: a machine that verl can train on, and verl's configuration.
 PREPARATION = """\

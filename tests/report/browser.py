@@ -16,7 +16,7 @@ _OFFLINE = (
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
     *("--disable-dev-shm-usage", "--hide-scrollbars", "--force-color-profile=srgb"),
 )
-_PATIENCE = 30  # seconds
+_PATIENCE = 300  # seconds
 
 
 def missing() -> str:
@@ -106,6 +106,11 @@ class Browser:
         while not is_so():
             assert time.monotonic() < end, f"still not so: {what}"
             time.sleep(0.02)
+
+    def drawn(self, selector: str, count: int = 1) -> None:
+        """Wait until a chart has so many parts: it is drawn once the browser has laid it out."""
+        source = "return document.querySelectorAll(arguments[0]).length"
+        self.wait(lambda: self.script(source, selector) >= count, selector)
 
     def look(self, width: int, scheme: str) -> None:
         """Set the width of the page, and whether the system is dark or light."""

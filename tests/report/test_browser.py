@@ -61,7 +61,7 @@ def test_a_step_lists_its_groups_by_the_spread_of_their_rewards(browser, reports
     spreads = [float(cell) for cell in browser.texts("tbody td:nth-child(3)")]
     assert len(spreads) == GROUPS
     assert spreads == sorted(spreads, reverse=True)
-    assert browser.script("return document.querySelectorAll('.bar').length") > 4
+    browser.drawn(".bar", 5)
 
 
 def test_a_search_goes_through_prompts_and_responses(browser, reports):
@@ -82,6 +82,7 @@ def test_outcomes_and_bars_filter(browser, reports):
         "box.dispatchEvent(new Event('change'))"
     )
     assert set(browser.texts(passed)) == {"no"}
+    browser.drawn(".picks .catch")
     browser.script(
         "document.querySelector('.picks .catch').dispatchEvent(new MouseEvent('click', {bubbles: true}))"
     )
@@ -145,7 +146,7 @@ def test_the_page_may_load_and_send_nothing(chromium, reports):
     """The browser itself forbids it: images, requests, inline handlers."""
     chromium.open(reports / "one.html")
     chromium.errors()
-    chromium.driver.set_script_timeout(10)
+    chromium.driver.set_script_timeout(300)
     refused = chromium.driver.execute_async_script(
         "const done = arguments[0]; fetch('file:///etc/hosts').then(() => done(false), () => done(true))"
     )
@@ -160,6 +161,7 @@ def test_the_page_may_load_and_send_nothing(chromium, reports):
 def test_two_cassettes_stand_side_by_side(browser, reports):
     browser.open(reports / "both.html")
     assert len(browser.texts("h1")) == 2
+    browser.drawn(".chart:first-child .line", 2)
     assert (
         browser.script("return document.querySelectorAll('.chart:first-child .line').length") == 2
     )
@@ -174,6 +176,7 @@ def test_two_cassettes_stand_side_by_side(browser, reports):
 
 def test_charts_tell_their_figures(browser, reports):
     browser.open(reports / "one.html")
+    browser.drawn(".plot svg")
     browser.script("document.querySelector('.plot').focus()")
     browser.press("\ue014", "\ue014")  # right, twice
     assert browser.text("#tip").startswith("step 2\n")

@@ -36,7 +36,7 @@ def test_threads_get_the_recordings_of_their_requests(engine, path, generate):
         barrier = threading.Barrier(6)
 
         def work(each):
-            barrier.wait(10)
+            barrier.wait(300)
             return [(prompt[0], engine.generate(prompt, 1)) for prompt in each]
 
         with ThreadPoolExecutor(6) as pool:

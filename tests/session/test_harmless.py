@@ -243,13 +243,13 @@ def test_a_call_that_ends_after_the_block_is_reported_and_not_written(
     @rc.adapters.function
     def generate():
         started.set()
-        assert go_on.wait(10)
+        assert go_on.wait(300)
         return "late"
 
     with rc.record(path=path) as session:
         thread = threading.Thread(target=generate)
         thread.start()
-        assert started.wait(10)
+        assert started.wait(300)
     go_on.set()
     thread.join()
     assert session.recorded == []

@@ -248,7 +248,7 @@ def test_calls_in_several_threads_share_the_session(engine, use):
 
     @use()
     def train(step):
-        barrier.wait(10)
+        barrier.wait(300)
         return run(engine, (step,))
 
     with ThreadPoolExecutor(4) as pool:

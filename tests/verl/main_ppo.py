@@ -10,11 +10,12 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
-TIMEOUT = 600  # seconds
+TIMEOUT = 1200  # seconds
 
 CLUSTER = (
     "ray_kwargs.ray_init.num_cpus=16",
@@ -30,11 +31,13 @@ class Ended(NamedTuple):
     Attributes:
         status: Its exit status.
         output: What it printed, Ray's workers included.
+        logs: What Ray's workers wrote: their last lines may come too late to be printed.
         metrics: What verl logged, by step.
     """
 
     status: int
     output: str
+    logs: str
     metrics: dict[int, dict[str, float]]
 
 
@@ -58,21 +61,27 @@ def run(command, directory, caches):
 
     log = directory / "metrics.jsonl"
     log.unlink(missing_ok=True)
-    done = subprocess.run(
-        ["bash", "-c", command],
-        cwd=directory,
-        env={
-            **os.environ,
-            **environment(caches),
-            "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-            "PYTHONPATH": str(ROOT),
-            "VERL_FILE_LOGGER_PATH": str(log),
-        },
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-        timeout=TIMEOUT,
-    )
+    # A short name, since sockets are in it; processes of the cluster may outlive its driver a little.
+    with tempfile.TemporaryDirectory(prefix="ray-", ignore_cleanup_errors=True) as cluster:
+        done = subprocess.run(
+            ["bash", "-c", command],
+            cwd=directory,
+            env={
+                **os.environ,
+                **environment(caches),
+                "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+                "PYTHONPATH": str(ROOT),
+                "RAY_TMPDIR": cluster,
+                "VERL_FILE_LOGGER_PATH": str(log),
+            },
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+            timeout=TIMEOUT,
+        )
+        written = sorted(Path(cluster).glob("ray/session_2*/logs/worker-*"))
+        logs = "".join(path.read_text("utf-8", "replace") for path in written)
     lines = map(json.loads, log.read_text().splitlines()) if log.exists() else ()
-    return Ended(done.returncode, done.stdout, {line["step"]: line["data"] for line in lines})
+    metrics = {line["step"]: line["data"] for line in lines}
+    return Ended(done.returncode, done.stdout, logs, metrics)

@@ -64,7 +64,7 @@ def child(temporary, monkeypatch):
 
 def shown(result, width=80):
     """Render a result into text."""
-    console = Console(file=io.StringIO(), width=width)
+    console = Console(file=io.StringIO(), width=width, force_terminal=False)
     render(result, console)
     return console.file.getvalue()
 
@@ -216,17 +216,30 @@ def test_interrupts_are_heeded_where_they_were_ignored(tmp_path, monkeypatch):
 
 def test_progress_is_told_in_lines_where_there_is_no_terminal(tmp_path, child):
     """One line for each change, none for a look that saw nothing new."""
+    told = tmp_path / "told"
+    told.touch()
+    # Goes on when the change before it has been told, however long that takes.
     child.script = (
-        "import pathlib, sys, time\n"
-        "root = pathlib.Path(sys.argv[1])\n"
-        "for name in ('live.jsonl', 'replayed.jsonl'):\n"
-        "    (root / name).touch(); time.sleep(0.5)\n"
-        "    (root / name).write_text('0\\n1\\n2\\n'); time.sleep(0.5)\n"
+        "import pathlib, signal, sys, time\n"
+        "signal.alarm(300)\n"
+        f"root, told = pathlib.Path(sys.argv[1]), pathlib.Path({str(told)!r})\n"
+        "def wait(lines):\n"
+        "    while told.read_text().count('\\n') < lines: time.sleep(0.01)\n"
+        "for lines, name in ((0, 'live.jsonl'), (2, 'replayed.jsonl')):\n"
+        "    wait(lines); (root / name).touch()\n"
+        "    wait(lines + 1); (root / name).write_text('0\\n1\\n2\\n')\n"
+        "wait(4)\n"
         f"(root / 'result.json').write_text({RESULT.to_json()!r})"
     )
-    console = Console(file=io.StringIO())
+    console = Console(file=io.StringIO(), width=80, force_terminal=False)
     with reporter(console) as report:
-        assert run_demo(tmp_path / "cassette", steps=2, report=report) == RESULT
+
+        def look_twice(progress):
+            report(progress)
+            report(progress)
+            told.write_text(console.file.getvalue())
+
+        assert run_demo(tmp_path / "cassette", steps=2, report=look_twice) == RESULT
     assert console.file.getvalue().splitlines() == [
         "Training live, recording: step 0 of 2",
         "Training live, recording: step 2 of 2",

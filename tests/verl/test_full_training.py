@@ -38,7 +38,7 @@ def train(action, directory):
         capture_output=True,
         text=True,
         check=False,
-        timeout=600,
+        timeout=1200,
     )
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-4000:]
     return output

@@ -59,7 +59,7 @@ def test_the_v0_trainer_is_recorded_and_replayed_too(v0_runs):
     assert live.status == 0, live.output[-5000:]
     assert again.status == 0, again.output[-5000:]
     assert {each.manifest.adapter for each in rc.open_cassette(cassette)} == {"verl_v0"}
-    assert f"{cassette}: 2 steps replayed, 0 generated live" in again.output
+    assert f"{cassette}: 2 steps replayed, 0 generated live" in again.logs
     assert "_initialize_llm_servers is not called: the engine is off" in again.output
     assert sorted(again.metrics) == [1, 2]
     assert untimed(again.metrics) == untimed(live.metrics)
@@ -71,7 +71,7 @@ def test_the_command_line_records(runs):
     assert live.status == 0, live.output[-5000:]
     assert rc.open_cassette(cassette).steps == [1, 2, 3]
     assert f"recording steps 1-3 to {cassette}" in live.output
-    assert f"{cassette}: 3 steps recorded" in live.output
+    assert f"{cassette}: 3 steps recorded" in live.logs
 
 
 def test_hydra_keys_replay(runs):
@@ -79,7 +79,7 @@ def test_hydra_keys_replay(runs):
     live, again, cassette = runs
     assert again.status == 0, again.output[-5000:]
     assert f"replaying steps 1-3 from {cassette}" in again.output
-    assert f"{cassette}: 3 steps replayed, 0 generated live" in again.output
+    assert f"{cassette}: 3 steps replayed, 0 generated live" in again.logs
     assert (
         "LLMServerManager._initialize_llm_servers is not called: the engine is off" in again.output
     )

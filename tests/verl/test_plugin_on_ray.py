@@ -27,7 +27,7 @@ def run(tmp_path_factory):
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=400,
+        timeout=1200,
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith('{"fit"')]
     assert lines, done.stdout[-5000:]

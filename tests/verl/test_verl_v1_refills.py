@@ -36,10 +36,16 @@ def evicted(run, why):
 
 
 @pytest.mark.parametrize(
-    ("mode", "fail"), [(FAILED, range(1, 4)), (COLOCATE_ASYNC, (1,))], ids=["sync", "colocate"]
+    ("mode", "fail"),
+    [(FAILED, range(1, 6)), (COLOCATE_ASYNC, range(1, 10))],
+    ids=["sync", "colocate"],
 )
 def test_failed_groups_are_replaced_in_the_replay_too(train, tmp_path, mode, fail):
-    """A sync trainer replaces those without any trajectory, an asynchronous one all of them."""
+    """A sync trainer replaces those without any trajectory, an asynchronous one all of them.
+
+    Whatever the order in which requests arrive: of four prompts with two requests each, five failures
+    leave one without a trajectory; of eight, nine leave too few to be sampled.
+    """
     with rc.record(path=tmp_path / "c"):
         live = train(2, mode, fail=fail)
     with rc.replay(path=tmp_path / "c", on_unplayed="error"):
