@@ -30,4 +30,6 @@ def environment(directory: Path) -> dict[str, str]:
         "HF_HUB_OFFLINE": "1",
         "HF_DATASETS_CACHE": str(directory / "datasets"),
         "RAY_USAGE_STATS_ENABLED": "0",
+        # Ray gives up after 30 seconds, which a busy machine may need.
+        "RAY_raylet_start_wait_time_s": "300",
     }
