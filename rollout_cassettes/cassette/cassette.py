@@ -29,7 +29,7 @@ def open_cassette(
     """Open a cassette for reading.
 
     Args:
-        path: Its directory.
+        path: Its directory; ``~`` stands for the home directory, as for :func:`record`.
         numpy: Give plain containers and numpy arrays, without importing torch or a framework:
             batches and objects become dicts, jagged tensors lists of arrays.
         device: Where tensors go; None for the device they were recorded on, or the CPU where
@@ -38,7 +38,7 @@ def open_cassette(
     Raises:
         CassetteNotFoundError: If there is no directory at the path.
     """
-    return Cassette(Path(path), numpy=numpy, device=device)
+    return Cassette(Path(path).expanduser(), numpy=numpy, device=device)
 
 
 class Cassette:
