@@ -6,7 +6,6 @@ import logging
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -464,10 +463,11 @@ class Player(Session):
         """Do to the random generators what the live call did."""
         if self._generators is None:
             return
-        ended = datetime.fromisoformat(interaction.manifest.recorded_at)
-        started = ended - timedelta(seconds=interaction.manifest.seconds)
         states = interaction.random_state.get(role.value, {})
-        self._generators.advance(states, Span(started, ended))
+        try:
+            self._generators.advance(states, Span(*interaction.manifest.span))
+        except ValueError as error:
+            raise _not_advanced(interaction, error) from error
 
 
 def _reader(
@@ -481,6 +481,17 @@ def _reader(
         return Interaction(directory, key, device=device, strict=True)
 
     return read
+
+
+def _not_advanced(interaction: Interaction, error: ValueError) -> CassetteError:
+    return CassetteError(
+        f"The random generators can't be put where {interaction.key} of {interaction.path.parent} "
+        f"left them: {error}.",
+        fixes=[
+            "Replay with the generators, and the libraries, that the recorded run had.",
+            "Leave the generators as they are: replay(..., restore_rng=False).",
+        ],
+    )
 
 
 def _unplayed(path: Path, steps: list[int]) -> UnplayedError:
