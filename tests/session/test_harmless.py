@@ -227,6 +227,15 @@ def test_an_adapter_that_fails_does_not_stop_the_run(engine, path, caplog):
     assert len(warnings_of(caplog)) == 2
 
 
+def test_a_call_that_can_not_be_filed_is_not_said_to_be_missing(engine, path, caplog):
+    """One warning says why it was not recorded; none that no call came."""
+    adapter = rc.adapters.function(f"{engine.__name__}:generate", step_of=lambda prompts: "one")
+    with rc.record(path=path, adapters=adapter):
+        engine.generate(["a"])
+    (message,) = warnings_of(caplog)
+    assert "a step is a whole number" in message
+
+
 def test_a_predicate_that_fails_does_not_stop_the_run(engine, path, generate):
     with rc.record(lambda step: 1 / (step - 2), path=path, adapters=generate) as session:
         for step in (1, 2, 3):
