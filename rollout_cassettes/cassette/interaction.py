@@ -150,7 +150,7 @@ class Interaction:
     @cached_property
     def random_state(self) -> Any:
         """The random generators that the live call advanced, as they were after it."""
-        states = self._value("random_state")
+        states = self._value("random_state") if "random_state" in self.skeletons else None
         if not isinstance(states, dict) or not all(isinstance(s, dict) for s in states.values()):
             raise damaged(self.path, "its random_state is no map of states")
         return states
@@ -204,7 +204,7 @@ class Interaction:
             trees = self.manifest.trees.unpack()
         except ValueError as error:
             raise damaged(self.path, str(error)) from error
-        for name in ("request", "response", "random_state"):
+        for name in ("request", "response"):
             if name not in trees:
                 raise damaged(self.path, f"it lacks the {name}")
         return trees
