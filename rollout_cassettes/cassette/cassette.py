@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rollout_cassettes.cassette.device import device_named
 from rollout_cassettes.cassette.interaction import Interaction
 from rollout_cassettes.cassette.key import TRAIN, Key
 from rollout_cassettes.cassette.manifest import SUFFIX
@@ -37,8 +38,9 @@ def open_cassette(
 
     Raises:
         CassetteNotFoundError: If there is no directory at the path.
+        ValueError: If torch knows no such device, or this machine has none.
     """
-    return Cassette(Path(path).expanduser(), numpy=numpy, device=device)
+    return Cassette(Path(path).expanduser(), numpy=numpy, device=device_named(device))
 
 
 class Cassette:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rollout_cassettes.adapters import Adapter, Exchange
 from rollout_cassettes.cassette import Cassette, Interaction, Key
 from rollout_cassettes.cassette.cassette import not_found
+from rollout_cassettes.cassette.device import device_named
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.cassette.rank import own
 from rollout_cassettes.errors import CassetteError, UnplayedError, named_steps, spans
@@ -95,7 +96,7 @@ def replay(
         on_unplayed=options.word("on_unplayed", on_unplayed, options.OnUnplayed),
         engines=options.engines(engines, on_miss),
         restore_rng=options.truth("restore_rng", restore_rng),
-        device=options.device(device),
+        device=device_named(device),
         track_reads=options.truth("track_reads", track_reads),
     )
 
