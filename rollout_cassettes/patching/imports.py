@@ -45,7 +45,9 @@ class ImportWatcher(MetaPathFinder):
         if fullname not in self._watched:
             return None
         for finder in list(sys.meta_path):
-            if finder is self or not hasattr(finder, "find_spec"):  # as Python passes over old ones
+            if finder is self or not hasattr(
+                finder, "find_spec"
+            ):  # an old one is for Python to ask
                 continue
             spec = finder.find_spec(fullname, path, target)
             if spec is not None:

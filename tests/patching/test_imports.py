@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -219,12 +220,12 @@ def test_a_session_may_watch_the_same_module(write_module, recording):
     assert told == [sys.modules[name]]
 
 
-def test_a_finder_of_an_older_kind_is_passed_over_as_python_does(
-    write_module, recording, monkeypatch
-):
+@pytest.mark.filterwarnings("ignore:.*find_spec:ImportWarning")
+def test_a_finder_of_an_older_kind_is_passed_over(write_module, recording, monkeypatch):
     """Old copies of six put one there, which has no `find_spec`."""
     name = write_module(SOURCE)
-    monkeypatch.setattr(sys, "meta_path", [object(), *sys.meta_path])
+    old = SimpleNamespace(find_module=lambda _name, _path=None: None)
+    monkeypatch.setattr(sys, "meta_path", [old, *sys.meta_path])
     with recording(f"{name}:generate") as session:
         importlib.import_module(name).generate()
     assert session.recorded == [1]
