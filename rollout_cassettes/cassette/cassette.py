@@ -12,7 +12,12 @@ from rollout_cassettes.cassette.device import device_named
 from rollout_cassettes.cassette.interaction import Interaction
 from rollout_cassettes.cassette.key import TRAIN, Key
 from rollout_cassettes.cassette.manifest import SUFFIX
-from rollout_cassettes.errors import CassetteNotFoundError, StepNotRecordedError, spans
+from rollout_cassettes.errors import (
+    CassetteNotFoundError,
+    StepNotRecordedError,
+    named_steps,
+    spans,
+)
 from rollout_cassettes.trajectories.batch import Batch
 from rollout_cassettes.trajectories.frames import to_dataset
 
@@ -169,7 +174,7 @@ def not_recorded(path: Path, key: Key, recorded: list[int]) -> StepNotRecordedEr
     """Return the error for an interaction that a cassette lacks."""
     nearest = sorted(recorded, key=lambda step: abs(step - key.step))[:3]
     hint = f" (nearest: {spans(nearest)})" if nearest else ""
-    what = f"{key} is not in the cassette {path}, which holds the steps {spans(recorded)}{hint}."
+    what = f"{key} is not in the cassette {path}, which holds {named_steps(recorded)}{hint}."
     if key.step in recorded:
         what = f"The cassette {path} holds step {key.step}, but not {key}."
     return StepNotRecordedError(
