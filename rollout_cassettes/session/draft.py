@@ -7,7 +7,7 @@ from pathlib import Path
 
 from rollout_cassettes.cassette.fresh import beside
 from rollout_cassettes.cassette.rank import own_rank
-from rollout_cassettes.errors import CassetteError
+from rollout_cassettes.errors import CassetteError, CassetteWriteError
 from rollout_cassettes.session.faults import not_writable
 from rollout_cassettes.session.session import logger
 from rollout_cassettes.session.summary import Summary
@@ -85,7 +85,16 @@ class Draft:
         try:
             shutil.copytree(self._target, self.directory)
         except OSError as error:
-            raise not_writable(self._target, None, error) from error
+            raise CassetteWriteError(
+                f"{self._target} can't be copied, to be kept as it is where the block fails: {error}.",
+                fixes=[
+                    "Look at the permissions of its files and of the directory that it is in.",
+                    "Record into it, whether or not the block fails: on_failure='keep'.",
+                ],
+                path=self._target,
+                step=None,
+                phase=None,
+            ) from error
 
     def _swap(self) -> None:
         """Let the draft take the cassette's place."""
