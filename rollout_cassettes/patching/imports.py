@@ -45,9 +45,7 @@ class ImportWatcher(MetaPathFinder):
         if fullname not in self._watched:
             return None
         for finder in list(sys.meta_path):
-            if finder is self or not hasattr(
-                finder, "find_spec"
-            ):  # an old one is for Python to ask
+            if finder is self or not hasattr(finder, "find_spec"):  # old ones are Python's to ask
                 continue
             spec = finder.find_spec(fullname, path, target)
             if spec is not None:

@@ -70,7 +70,7 @@ class Session(ABC):
         self._points: dict[str, list[tuple[EntryPoint, Adapter]]] = {}
         self._unseen: list[EntryPoint] = []
         self._state = "new"
-        self._process = os.getpid()
+        self._process: int | None = None
         self._failed = True  # until the block ends well
         self._step: int | None = None
         self._calls = Numbering(first=1)
