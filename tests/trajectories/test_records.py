@@ -14,3 +14,8 @@ def test_half_of_a_surrogate_pair_is_escaped_in_a_table():
     assert made["response"] == ["\\ud83d", None]
     assert "\\ud83d" in made["prompt"][0]
     assert made["note"] == [None, None]
+
+
+def test_a_chat_without_messages_asks_nothing():
+    row = Trajectory(prompt=[])
+    assert (row.question, row.prompt_text, row.messages) == (None, "", [])
