@@ -21,18 +21,19 @@ def watched(value: Any, saw: Saw) -> Any:
     A dict becomes a subclass of dict. A TensorDict stays what it is.
 
     Raises:
-        CassetteError: If it is neither.
+        CassetteError: If it is neither, or has keys that name no fields.
     """
     kind = type(value)
-    if kind is dict:
+    if kind is dict and all(type(key) is str for key in value):
         return Watched(value, saw)
     if (kind.__module__.partition(".")[0], kind.__name__) == ("tensordict", "TensorDict"):
         value._tensordict = Watched(value._tensordict, saw)  # noqa: SLF001 - all reads go through it
         return value
     raise CassetteError(
-        f"Which fields of a {kind.__name__} are read can't be observed.",
+        f"Which fields of a {kind.__name__} are read can't be observed"
+        + (": it has keys that are no strings." if kind is dict else "."),
         fixes=[
-            "Let the rollout return a dict or a TensorDict.",
+            "Let the rollout return a dict with strings as keys, or a TensorDict.",
             "Replay without track_reads, and name the fields to keep: shrink --fields a,b.",
         ],
     )

@@ -8,10 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rollout_cassettes.cassette.device import device_named
 from rollout_cassettes.cassette.interaction import Interaction
 from rollout_cassettes.cassette.key import TRAIN, Key
 from rollout_cassettes.cassette.manifest import SUFFIX
-from rollout_cassettes.errors import CassetteNotFoundError, StepNotRecordedError, spans
+from rollout_cassettes.errors import (
+    CassetteNotFoundError,
+    StepNotRecordedError,
+    named_steps,
+    spans,
+)
 from rollout_cassettes.trajectories.batch import Batch
 from rollout_cassettes.trajectories.frames import to_dataset
 
@@ -29,7 +35,7 @@ def open_cassette(
     """Open a cassette for reading.
 
     Args:
-        path: Its directory.
+        path: Its directory; ``~`` stands for the home directory, as for :func:`record`.
         numpy: Give plain containers and numpy arrays, without importing torch or a framework:
             batches and objects become dicts, jagged tensors lists of arrays.
         device: Where tensors go; None for the device they were recorded on, or the CPU where
@@ -37,8 +43,9 @@ def open_cassette(
 
     Raises:
         CassetteNotFoundError: If there is no directory at the path.
+        ValueError: If torch knows no such device, or this machine has none.
     """
-    return Cassette(Path(path), numpy=numpy, device=device)
+    return Cassette(Path(path).expanduser(), numpy=numpy, device=device_named(device))
 
 
 class Cassette:
@@ -167,7 +174,7 @@ def not_recorded(path: Path, key: Key, recorded: list[int]) -> StepNotRecordedEr
     """Return the error for an interaction that a cassette lacks."""
     nearest = sorted(recorded, key=lambda step: abs(step - key.step))[:3]
     hint = f" (nearest: {spans(nearest)})" if nearest else ""
-    what = f"{key} is not in the cassette {path}, which holds the steps {spans(recorded)}{hint}."
+    what = f"{key} is not in the cassette {path}, which holds {named_steps(recorded)}{hint}."
     if key.step in recorded:
         what = f"The cassette {path} holds step {key.step}, but not {key}."
     return StepNotRecordedError(

@@ -165,7 +165,8 @@ def _arrays_difference(left: Any, right: Any, path: str) -> Difference | None:
     if left.dtype.kind == "O" or right.dtype.kind == "O":
         return first_difference(left.tolist(), right.tolist(), path)
     types = [array_type(str(array.dtype), array.shape) for array in (left, right)]
-    if left.dtype != right.dtype or left.shape[1:] != right.shape[1:]:
+    parts = [(array.dtype, array.ndim, array.shape[1:]) for array in (left, right)]
+    if parts[0] != parts[1]:
         return Difference(f"{types[0]}, and {types[1]}", field=path)
     size = min(len(left), len(right)) if left.ndim else 0
     bytes_ = [array[:size].tobytes() if array.ndim else array.tobytes() for array in (left, right)]

@@ -17,6 +17,19 @@ from rollout_cassettes.errors import (
     named_steps,
 )
 
+_LONGEST = 50
+"""How many characters of a name are taken over: file systems take 255 bytes, and a character up to 4."""
+
+
+def beside(path: Path, use: str) -> Path:
+    """Return a hidden path beside another one, which is free.
+
+    Args:
+        path: The other one.
+        use: What it is for, as a word.
+    """
+    return path.with_name(f".{path.name[:_LONGEST]}.{use}-{secrets.token_hex(4)}")
+
 
 def refuse_existing(target: Path) -> None:
     """Refuse a place for a new cassette where there is something already.
@@ -57,7 +70,7 @@ def fresh(target: Path, compression: str | None = "zstd") -> Iterator[Writer]:
     Raises:
         CassetteWriteError: If it can't be written to.
     """
-    directory = target.with_name(f".{target.name}.new-{secrets.token_hex(4)}")
+    directory = beside(target, "new")
     try:
         writer = Writer(directory, compression)
         try:

@@ -150,7 +150,10 @@ class Interaction:
     @cached_property
     def random_state(self) -> Any:
         """The random generators that the live call advanced, as they were after it."""
-        return self._value("random_state")
+        states = self._value("random_state") if "random_state" in self.skeletons else None
+        if not isinstance(states, dict) or not all(isinstance(s, dict) for s in states.values()):
+            raise damaged(self.path, "its random_state is no map of states")
+        return states
 
     @cached_property
     def tensors(self) -> SafetensorsFile:
@@ -198,13 +201,15 @@ class Interaction:
             CassetteCorruptError: If the manifest is damaged.
         """
         try:
-            return self.manifest.trees.unpack()
+            trees = self.manifest.trees.unpack()
         except ValueError as error:
             raise damaged(self.path, str(error)) from error
+        for name in ("request", "response"):
+            if name not in trees:
+                raise damaged(self.path, f"it lacks the {name}")
+        return trees
 
     def _value(self, name: str) -> Any:
-        if name not in self.skeletons:
-            raise damaged(self.path, f"it lacks the {name}")
         skeleton = self.skeletons[name]
         if self._numpy:
             return tree.plain(skeleton, self.tensors, source=self.path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import asdict, dataclass, field, fields
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +91,12 @@ class Manifest:
         """The place of the interaction in its cassette."""
         return Key(self.step, self.phase, self.index, self.rank)
 
+    @property
+    def span(self) -> tuple[datetime, datetime]:
+        """When the live call started, and when it ended."""
+        ended = datetime.fromisoformat(self.recorded_at)
+        return ended - timedelta(seconds=self.seconds), ended
+
     def to_bytes(self) -> bytes:
         """Return the manifest as it is on disk: one msgpack map that starts with its own hash."""
         entries = {entry.name: getattr(self, entry.name) for entry in fields(self)}
@@ -121,9 +128,11 @@ class Manifest:
             entries["tensors"] = schema.build(TensorsFile, entries["tensors"])
             entries["trees"] = schema.build(Packed, entries["trees"])
             entries["omissions"] = [Omission(*omission) for omission in entries["omissions"]]
-            return schema.build(cls, entries)
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            manifest = schema.build(cls, entries)
+            _check_span(manifest)
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
             raise damaged(path, f"it is no whole manifest ({error})") from error
+        return manifest
 
 
 def _with_digest(data: bytes, digest: bytes) -> bytes:
@@ -149,3 +158,9 @@ def _check_version(version: Any, path: Path) -> None:
             found=version,
             known=VERSION,
         )
+
+
+def _check_span(manifest: Manifest) -> None:
+    _, ended = manifest.span
+    if ended.tzinfo is None:
+        raise ValueError(f"{manifest.recorded_at} has no offset")

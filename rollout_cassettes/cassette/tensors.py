@@ -181,6 +181,8 @@ def _check_size(file: BinaryIO, path: Path, entry: TensorsFile) -> None:
         raise damaged(path, f"it has {size} bytes, its manifest says {entry.size}")
     if entry.compression is None and entry.raw_size != size:
         raise damaged(path, f"it has {size} bytes, its manifest says {entry.raw_size}")
+    if not entry.raw_size:
+        raise damaged(path, "its manifest says that it holds no bytes")
     try:
         refuse_more_than_memory(entry.size)
         refuse_more_than_memory(entry.raw_size)

@@ -114,6 +114,8 @@ def _line(cassette: Cassette, interactions: Iterable[Interaction], *, brief: boo
                 read.append(interaction.figures.statistics)
         except CassetteError as error:
             errors.append(error.what)
+        except OSError as error:
+            errors.append(f"{interaction.path} can't be read: {error}.")
     return Line(
         path=cassette.path,
         steps=cassette.steps,

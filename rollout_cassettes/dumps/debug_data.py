@@ -9,6 +9,7 @@ Source: slime 0.3.0, ``slime/observability/rollout_data_utils.py``.
 
 from __future__ import annotations
 
+import glob
 import itertools
 import logging
 import pickle
@@ -40,7 +41,7 @@ def find(source: Path) -> DumpDirectory | None:
     named = re.compile(
         re.escape(before) + number + re.escape(after).replace(r"\{rollout_id\}", ".*")
     )
-    pattern = str(template.relative_to(base)).replace(_FIELD, "*")
+    pattern = glob.escape(str(template.relative_to(base))).replace(_FIELD, "*")
     found = [named.fullmatch(str(path)) for path in base.glob(pattern)]
     matches = [match for match in found if match is not None]
     files = [DumpFile(Path(m[0]), int(m["step"]), 0, None) for m in matches if not m["evaluation"]]

@@ -45,7 +45,9 @@ class ImportWatcher(MetaPathFinder):
         if fullname not in self._watched:
             return None
         for finder in list(sys.meta_path):
-            spec = None if finder is self else finder.find_spec(fullname, path, target)
+            if finder is self or not hasattr(finder, "find_spec"):  # old ones are Python's to ask
+                continue
+            spec = finder.find_spec(fullname, path, target)
             if spec is not None:
                 if spec.loader is not None:
                     spec.loader = cast("Loader", _TellingLoader(spec.loader, self._tell))

@@ -56,12 +56,14 @@ class _Frame:
 
     Attributes:
         point: The function.
+        marked_by: The adapter that wrapped it for good; None where a session did.
         asked: The sessions that were asked about the call.
         owners: Those of them that take the calls inside it for parts of it.
         is_open: Whether it is still being answered.
     """
 
     point: EntryPoint
+    marked_by: Any
     asked: tuple[Handler, ...]
     owners: list[Handler] = field(default_factory=list)
     is_open: bool = True
@@ -106,7 +108,7 @@ def wrap(
 
         @functools.wraps(original)
         async def wrapper(*args: Any, **kwargs: Any) -> Any:
-            handlers = _handlers_for(point)
+            handlers = _handlers_for(point, marked_by)
             if not handlers:
                 return await original(*args, **kwargs)
             with _Conversation(Call(point, original, args, kwargs, marked_by), handlers) as talk:
@@ -118,7 +120,7 @@ def wrap(
 
         @functools.wraps(original)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
-            handlers = _handlers_for(point)
+            handlers = _handlers_for(point, marked_by)
             if not handlers:
                 return original(*args, **kwargs)
             with _Conversation(Call(point, original, args, kwargs, marked_by), handlers) as talk:
@@ -132,19 +134,20 @@ def wrap(
     return wrapper
 
 
-def _handlers_for(point: EntryPoint) -> tuple[Handler, ...]:
+def _handlers_for(point: EntryPoint, marked_by: Any) -> tuple[Handler, ...]:
     """Return the sessions to ask, innermost first.
 
     A session is not asked about a call that is part of one which it is answering: of the same
     function (an override that calls ``super()``, a router that hands on to its replicas), or of
     another, if it says so. A replay hands back the whole, and does not come to make the parts.
-    What is submitted while sampling is no part of the sample: it may be sampled later.
+    What is submitted while sampling is no part of the sample: it may be sampled later. A marked
+    function that a session wraps too has two wrappers, and each is for other sessions.
     """
     busy: list[Handler] = []
     for frame in _frames.get():
         if not frame.is_open:
             continue
-        if frame.point.target == point.target:
+        if frame.point.target == point.target and (frame.marked_by is None) == (marked_by is None):
             busy += frame.asked
         elif (frame.point.role, point.role) != (Role.SAMPLE, Role.SUBMIT):
             busy += frame.owners
@@ -163,7 +166,7 @@ class _Conversation:
         self._call = call
         self._handlers = handlers
         self._waiting: list[Answer] = []
-        self._frame = _Frame(call.point, handlers)
+        self._frame = _Frame(call.point, call.marked_by, handlers)
         self._token: Token[tuple[_Frame, ...]] | None = None
 
     def __enter__(self) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -76,7 +77,7 @@ class RowMeasures:
     """One trajectory in figures.
 
     Attributes:
-        score: Its reward.
+        score: Its reward; None where that is infinite or NaN, which no chart has a place for.
         passed: Whether it is right: what its reward function said, else what its reward tells.
         tokens: How many tokens its response has.
         cut: Whether its response was ended by its length; None where only the length may tell.
@@ -105,9 +106,9 @@ class RowMeasures:
             criteria: What counts as passed and as truncated.
         """
         log_prob, written, unlikely = _sampled(row)
-        score = None if row.score is None else brief(row.score)
+        score = row.score if row.score is not None and math.isfinite(row.score) else None
         return cls(
-            score=score,
+            score=None if score is None else brief(score),
             passed=_passed(row, criteria),
             tokens=row.response_length,
             cut=_cut(row, criteria),

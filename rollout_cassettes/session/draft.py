@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import secrets
 import shutil
 from pathlib import Path
 
+from rollout_cassettes.cassette.fresh import beside
 from rollout_cassettes.cassette.rank import own_rank
-from rollout_cassettes.errors import CassetteError
+from rollout_cassettes.errors import CassetteError, CassetteWriteError
 from rollout_cassettes.session.faults import not_writable
 from rollout_cassettes.session.session import logger
 from rollout_cassettes.session.summary import Summary
@@ -31,8 +31,7 @@ class Draft:
 
     def __init__(self, path: Path, *, copied: bool, strict: bool) -> None:
         self._target = path.resolve()  # a link stays, and what it points to is replaced
-        name = f".{self._target.name}.draft-{secrets.token_hex(4)}"
-        self.directory = self._target.with_name(name)
+        self.directory = beside(self._target, "draft")
         self._copied = copied
         self._strict = strict
         self._claim: Tape | None = None
@@ -43,7 +42,7 @@ class Draft:
         Raises:
             CassetteError: If this is one of several processes of a run.
             CassetteInUseError: If another session writes to it.
-            CassetteWriteError: If it can't be written to, and ``strict``.
+            CassetteWriteError: If it can't be copied; or if it can't be written to, and ``strict``.
         """
         if own_rank() is not None:
             raise CassetteError(
@@ -54,7 +53,7 @@ class Draft:
         if self._target.exists():
             self._claim = Tape(self._target, None, strict=self._strict, metadata={})
             if self._copied:
-                shutil.copytree(self._target, self.directory)
+                self._copy()
 
     def close(self, summary: Summary, *, failed: bool) -> None:
         """Let the draft take the cassette's place, or be gone.
@@ -82,12 +81,27 @@ class Draft:
             if self._claim is not None:
                 self._claim.close()
 
+    def _copy(self) -> None:
+        try:
+            shutil.copytree(self._target, self.directory)
+        except OSError as error:
+            raise CassetteWriteError(
+                f"{self._target} can't be copied, to be kept as it is where the block fails: {error}.",
+                fixes=[
+                    "Look at the permissions of its files and of the directory that it is in.",
+                    "Record into it, whether or not the block fails: on_failure='keep'.",
+                ],
+                path=self._target,
+                step=None,
+                phase=None,
+            ) from error
+
     def _swap(self) -> None:
         """Let the draft take the cassette's place."""
         if not self._target.exists():
             self.directory.rename(self._target)
             return
-        old = self._target.with_name(f".{self._target.name}.old-{secrets.token_hex(4)}")
+        old = beside(self._target, "old")
         self._target.rename(old)
         try:
             self.directory.rename(self._target)

@@ -6,14 +6,11 @@ import difflib
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from rollout_cassettes.adapters import Adapter, named
 from rollout_cassettes.cassette import Key
 from rollout_cassettes.errors import shorten
-
-if TYPE_CHECKING:
-    import torch
 
 PATH_VARIABLE = "ROLLOUT_CASSETTES_PATH"
 DEFAULT_PATH = "cassettes/default"
@@ -97,26 +94,6 @@ def cassette_path(path: str | os.PathLike[str] | None) -> Path:
     if not os.fspath(path):
         raise ValueError("path is empty: leave it out for the default")
     return Path(path).expanduser().absolute()
-
-
-def device(value: str | torch.device | None) -> torch.device | None:
-    """Return the device that is meant.
-
-    Raises:
-        ValueError: If torch knows no such device, or this machine has none.
-    """
-    if value is None:
-        return None
-    import torch  # noqa: PLC0415 - only where a device is asked for
-
-    try:
-        found = torch.device(value)
-    except RuntimeError as error:
-        raise ValueError(f"device is one that torch knows; got {value!r} ({error})") from error
-    if found.type == "cuda" and (found.index or 0) >= torch.cuda.device_count():
-        count = torch.cuda.device_count()
-        raise ValueError(f"device={value!r} is not on this machine: it has {count} CUDA devices")
-    return found
 
 
 def metadata(given: Any) -> dict[str, Any]:

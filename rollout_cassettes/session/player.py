@@ -6,7 +6,6 @@ import logging
 import os
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from rollout_cassettes.adapters import Adapter, Exchange
 from rollout_cassettes.cassette import Cassette, Interaction, Key
 from rollout_cassettes.cassette.cassette import not_found
+from rollout_cassettes.cassette.device import device_named
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.cassette.rank import own
 from rollout_cassettes.errors import CassetteError, UnplayedError, named_steps, spans
@@ -96,7 +96,7 @@ def replay(
         on_unplayed=options.word("on_unplayed", on_unplayed, options.OnUnplayed),
         engines=options.engines(engines, on_miss),
         restore_rng=options.truth("restore_rng", restore_rng),
-        device=options.device(device),
+        device=device_named(device),
         track_reads=options.truth("track_reads", track_reads),
     )
 
@@ -464,10 +464,11 @@ class Player(Session):
         """Do to the random generators what the live call did."""
         if self._generators is None:
             return
-        ended = datetime.fromisoformat(interaction.manifest.recorded_at)
-        started = ended - timedelta(seconds=interaction.manifest.seconds)
         states = interaction.random_state.get(role.value, {})
-        self._generators.advance(states, Span(started, ended))
+        try:
+            self._generators.advance(states, Span(*interaction.manifest.span))
+        except ValueError as error:
+            raise _not_advanced(interaction, error) from error
 
 
 def _reader(
@@ -481,6 +482,17 @@ def _reader(
         return Interaction(directory, key, device=device, strict=True)
 
     return read
+
+
+def _not_advanced(interaction: Interaction, error: ValueError) -> CassetteError:
+    return CassetteError(
+        f"The random generators can't be put where {interaction.key} of {interaction.path.parent} "
+        f"left them: {error}.",
+        fixes=[
+            "Replay with the generators, and the libraries, that the recorded run had.",
+            "Leave the generators as they are: replay(..., restore_rng=False).",
+        ],
+    )
 
 
 def _unplayed(path: Path, steps: list[int]) -> UnplayedError:

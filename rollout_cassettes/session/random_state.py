@@ -67,7 +67,11 @@ class Generators:
         self._lock = threading.Lock()
 
     def advance(self, states: Mapping[str, Any], span: Span) -> None:
-        """Do to the generators what a recorded call did."""
+        """Do to the generators what a recorded call did.
+
+        Raises:
+            ValueError: If one can't be put into its recorded state; the message says which.
+        """
         with self._lock:
             for name, state in states.items():
                 last = self._last.get(name)
@@ -77,15 +81,26 @@ class Generators:
 
 
 def restore(name: str, state: Any) -> None:
-    """Put a generator into a recorded state; that of a device which is missing here is left out."""
-    if name == "python":
-        random.setstate(state)
-    elif name == "numpy":
-        import numpy as np  # noqa: PLC0415 - only where the recording has its state
+    """Put a generator into a recorded state; that of a device which is missing here is left out.
 
-        np.random.set_state(state)  # noqa: NPY002 - the global generator is what users seed
-    else:
-        _restore_torch(name, state)
+    Raises:
+        ValueError: If it is no state of that generator.
+    """
+    try:
+        if name == "python":
+            random.setstate(state)
+        elif name == "numpy":
+            _restore_numpy(state)
+        else:
+            _restore_torch(name, state)
+    except Exception as error:  # each library has its own ways to refuse a state
+        raise ValueError(f"{name} does not take its recorded state ({error!r})") from error
+
+
+def _restore_numpy(state: Any) -> None:
+    import numpy as np  # noqa: PLC0415 - only where the recording has its state
+
+    np.random.set_state(state)  # noqa: NPY002 - the global generator is what users seed
 
 
 def _restore_torch(name: str, state: Any) -> None:

@@ -148,7 +148,7 @@ class Recorder(Session):
 
     def _report(self) -> None:
         logger.info("%s: %s", self.path, self)
-        if not self._failed and not self.was_asked:
+        if not self._failed and not self.was_asked and not self._misplaced:
             logger.warning("nothing was recorded in %s: %s", self.path, self.why_unasked())
 
     # ---- answering

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import warnings
 from abc import ABC, abstractmethod
@@ -69,6 +70,7 @@ class Session(ABC):
         self._points: dict[str, list[tuple[EntryPoint, Adapter]]] = {}
         self._unseen: list[EntryPoint] = []
         self._state = "new"
+        self._process: int | None = None
         self._failed = True  # until the block ends well
         self._step: int | None = None
         self._calls = Numbering(first=1)
@@ -147,6 +149,7 @@ class Session(ABC):
             self._shut()
             raise
         self._state = "open"
+        self._process = os.getpid()
         return self
 
     def __exit__(
@@ -158,6 +161,9 @@ class Session(ABC):
         if self._state != "open":
             return
         self._state = "closed"
+        if os.getpid() != self._process:  # files and locks belong to the process that forked
+            patching.deactivate(self, self._entry_points())
+            return
         self._failed = error is not None
         self._unseen = patching.unseen(self._entry_points())
         try:

@@ -17,7 +17,6 @@ from rollout_cassettes.adapters import Adapter
 from rollout_cassettes.cassette import Key
 from rollout_cassettes.cassette.manifest import SUFFIX, Manifest, TensorsFile
 from rollout_cassettes.cassette.packed import Packed
-from rollout_cassettes.cassette.tensors import SUFFIXES
 from rollout_cassettes.cassette.tree import Omission, split
 from rollout_cassettes.cassette.writer import Writer
 from rollout_cassettes.errors import CassetteError
@@ -95,8 +94,7 @@ class Tape:
         with self._lock:
             for key in keys:
                 if key not in self.recorded:
-                    for suffix in (SUFFIX, *SUFFIXES.values()):  # the manifest first: it counts
-                        (self.path / (key.stem + suffix)).unlink(missing_ok=True)
+                    self._open_writer().remove(key)
 
     def submit(self, adapter: Adapter, call: Call, key: Key) -> Answer:
         """Make a submit live, and keep its request until its interaction is sampled."""

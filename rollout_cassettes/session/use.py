@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from rollout_cassettes.cassette import Cassette
+from rollout_cassettes.cassette.device import device_named
 from rollout_cassettes.session import options
 from rollout_cassettes.session.draft import Draft
 from rollout_cassettes.session.player import Player
@@ -102,7 +103,7 @@ class use_cassette:  # noqa: N801 - used like a function
             "on_mismatch": options.word("on_mismatch", on_mismatch, options.OnMismatch),
             "on_unplayed": options.word("on_unplayed", on_unplayed, options.OnUnplayed),
             "restore_rng": options.truth("restore_rng", restore_rng),
-            "device": options.device(device),
+            "device": device_named(device),
         }
         discards = options.word("on_failure", on_failure, options.OnFailure) == "discard"
         self._drafts = discards or record_mode == "rewrite"

@@ -43,6 +43,14 @@ def length(value: Any) -> int | None:
     return int(shape[0]) if shape else None
 
 
+def total(rewards: Array) -> float:
+    """Return the sum of rewards; of opposite infinities it is NaN."""
+    import numpy as np  # noqa: PLC0415 - importing this library needs no numpy
+
+    with np.errstate(invalid="ignore"):
+        return float(rewards.sum(dtype="float64"))
+
+
 def from_columns(
     columns: Mapping[str, Any],
     prompts: Sequence[str] = (),
@@ -103,7 +111,7 @@ def _parts(fields: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
                 used.add(name)
                 break
     if parts["score"] is None and parts["rewards"] is not None:
-        parts["score"] = float(parts["rewards"].sum(dtype="float64"))
+        parts["score"] = total(parts["rewards"])
     return parts, used
 
 
@@ -149,7 +157,11 @@ def _prompt(value: Any) -> str | list[Any] | None:
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, (int, float)) else None
+    """Return a number as a float; None for an integer that is too large for one."""
+    try:
+        return float(value) if isinstance(value, (int, float)) else None
+    except OverflowError:
+        return None
 
 
 def _whole(value: Any) -> int | None:

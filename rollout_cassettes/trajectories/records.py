@@ -74,9 +74,9 @@ def plain(value: Any) -> Any:
 def _of_one_type(column: list[Any]) -> list[Any]:
     """Return a column's cells as they are, where a table can hold them; else as JSON text."""
     kinds = {_kind(cell) for cell in column if cell is not None}
-    if "" not in kinds and (len(kinds) <= 1 or kinds == {"int", "float"}):
+    if kinds != {"str"} and "" not in kinds and (len(kinds) <= 1 or kinds == {"int", "float"}):
         return column
-    return [None if cell is None else _json(cell) for cell in column]
+    return [None if cell is None else _encodable(_json(cell)) for cell in column]
 
 
 def _kind(cell: Any) -> str:
@@ -91,6 +91,11 @@ def _kind(cell: Any) -> str:
 
 def _json(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(plain(value), ensure_ascii=False)
+
+
+def _encodable(text: str) -> str:
+    """Return a text as Arrow can hold it; what has no UTF-8, half of a surrogate pair, is escaped."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _truth(row: Trajectory) -> Any:

@@ -41,7 +41,7 @@ class Statistics:
         rows = list(trajectories)
         scores = [row.score for row in rows if row.score is not None]
         groups = {(row.step, row.phase, row.uid) for row in rows if row.uid is not None}
-        mean = _mean(scores)
+        mean = _mean(scores) if scores else None
         return cls(
             rows=len(rows),
             groups=len(groups) or None,
@@ -49,9 +49,7 @@ class Statistics:
             response_tokens=_total([row.response_length for row in rows]),
             scored=len(scores),
             reward=mean,
-            reward_std=None
-            if mean is None
-            else math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / len(scores)),
+            reward_std=None if mean is None else math.sqrt(_mean(_squares(scores, mean))),
             reward_min=min(scores, default=None),
             reward_max=max(scores, default=None),
         )
@@ -62,8 +60,17 @@ class Statistics:
         return None if self.response_tokens is None else self.response_tokens / self.rows
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return math.fsum(values) / len(values) if values else None
+def _mean(values: Sequence[float]) -> float:
+    """Return the mean: infinite or NaN where that is what adding the values makes."""
+    try:
+        return math.fsum(values) / len(values)
+    except (OverflowError, ValueError):  # fsum refuses sums that are infinite or NaN
+        return sum(values) / len(values)
+
+
+def _squares(values: Sequence[float], mean: float) -> list[float]:
+    """Return the squares of the distances to the mean; ``** 2`` would refuse one that is too large."""
+    return [(value - mean) * (value - mean) for value in values]
 
 
 def _total(lengths: Sequence[int | None]) -> int | None:

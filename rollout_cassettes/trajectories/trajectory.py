@@ -98,9 +98,9 @@ class Trajectory:
     @property
     def question(self) -> str | None:
         """The last message of the prompt, or the prompt itself, as text."""
-        if self.prompt is None or isinstance(self.prompt, str):
+        if isinstance(self.prompt, str):
             return self.prompt
-        return _content_text(self.prompt[-1])
+        return _content_text(self.prompt[-1]) if self.prompt else None
 
     @property
     def key(self) -> str | None:

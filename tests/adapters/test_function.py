@@ -235,6 +235,29 @@ def test_a_marked_function_is_recorded_by_sessions_that_name_no_adapters(path, c
     assert generate.__name__ == "generate"
 
 
+@pytest.mark.parametrize("named_first", [True, False])
+def test_a_marked_function_may_be_named_by_another_session(write_module, tmp_path, named_first):
+    """Each records it: one for the mark, and one for the name, whichever was opened first."""
+    engine = importlib.import_module(
+        write_module(
+            """
+            import rollout_cassettes as rc
+
+            @rc.adapters.function
+            def generate(prompts):
+                return prompts
+            """
+        )
+    )
+    target = f"{engine.__name__}:generate"
+    named = rc.record(path=tmp_path / "named", adapters=rc.adapters.function(target))
+    marked = rc.record(path=tmp_path / "marked")
+    outer, inner = (named, marked) if named_first else (marked, named)
+    with outer, inner:
+        engine.generate(["a"])
+    assert (named.recorded, marked.recorded) == ([1], [1])
+
+
 async def test_marked_methods_may_be_static_of_a_class_or_async(path):
     calls = []
 

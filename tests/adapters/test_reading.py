@@ -100,7 +100,7 @@ def test_reads_of_a_tensordict(how, locked):
     assert seen == expected
 
 
-@pytest.mark.parametrize("value", [[1], (1, 2), "text", None, torch.ones(2)])
+@pytest.mark.parametrize("value", [[1], (1, 2), "text", None, torch.ones(2), {"a": 1, 2: 3}])
 def test_what_has_no_fields_is_refused(value):
     with pytest.raises(rc.CassetteError, match="can't be observed"):
         watched(value, print)

@@ -99,3 +99,10 @@ def test_an_empty_directory_is_an_empty_cassette(tmp_path):
 def test_it_shows_its_path_and_steps(cassette):
     """As people write them."""
     assert repr(cassette) == f"<Cassette {cassette.path}: steps 1-2, 10>"
+
+
+def test_its_path_may_begin_at_the_home_directory(tmp_path, monkeypatch):
+    """As that of `record` may: a cassette is found where it was recorded."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    record(tmp_path / "c", "answer")
+    assert rc.open_cassette("~/c")[1].response == "answer"

@@ -55,6 +55,8 @@ def test_it_makes_no_difference_which_is_first(left, right):
         (np.float32(1), np.float32(2), "x", None, "1.0, and 2.0"),
         (np.array(["a", {}], object), np.array(["a", 1], object), "x[1]", None, "{}, and 1"),
         (np.zeros((2, 2)), np.eye(2), "x", 0, "[0.0, 0.0], and [1.0, 0.0]"),
+        (np.zeros(()), np.zeros(1), "x", None, "f64[], and f64[1]"),
+        (np.zeros(1), np.zeros(()), "x", None, "f64[1], and f64[]"),
     ],
 )
 def test_the_first_place_is_named(left, right, field, token, what):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ import torch
 
 import rollout_cassettes as rc
 from rollout_cassettes.cassette import Key
+from rollout_cassettes.cassette.packed import Packed
 from tests.cassette.recording import record
 
 
@@ -77,12 +79,33 @@ def test_a_manifest_can_not_point_elsewhere(tmp_path, name):
     """Its tensors are beside it, under its own name."""
     interaction = record(tmp_path / "c", torch.ones(1), compression=None)
     entry = interaction.manifest.tensors
-    from dataclasses import replace
-
     manifest = replace(interaction.manifest, tensors=replace(entry, file=name))
     interaction.path.write_bytes(manifest.to_bytes())
     with pytest.raises(rc.CassetteCorruptError, match="tensors file"):
         _ = reopened(interaction).response
+
+
+@pytest.mark.parametrize("name", ["request", "response"])
+def test_a_manifest_that_lacks_a_part_is_damaged(tmp_path, name):
+    """Also where someone who altered the file wrote the right hash into it."""
+    interaction = record(tmp_path / "c", 1)
+    trees = {part: tree for part, tree in interaction.skeletons.items() if part != name}
+    manifest = replace(interaction.manifest, trees=Packed.pack(trees, None))
+    interaction.path.write_bytes(manifest.to_bytes())
+    with pytest.raises(rc.CassetteCorruptError, match=f"lacks the {name}"):
+        _ = reopened(interaction).response
+    with pytest.raises(rc.CassetteCorruptError, match=f"lacks the {name}"):
+        rc.shrink(tmp_path / "c", tmp_path / "small")
+
+
+@pytest.mark.parametrize("states", [None, [], {"whole": None}, {"whole": []}], ids=repr)
+def test_random_states_that_are_none_are_damage(tmp_path, states):
+    interaction = record(tmp_path / "c", 1)
+    trees = {**interaction.skeletons, "random_state": states}
+    manifest = replace(interaction.manifest, trees=Packed.pack(trees, None))
+    interaction.path.write_bytes(manifest.to_bytes())
+    with pytest.raises(rc.CassetteCorruptError, match="no map of states"):
+        _ = reopened(interaction).random_state
 
 
 def test_a_manifest_that_is_gone_is_said_to_be_gone(plain):

@@ -203,6 +203,13 @@ def test_a_claim_of_more_memory_than_there_is_is_refused(packed, size):
             check(packed.path, packed.entry)
 
 
+def test_a_file_that_claims_to_hold_nothing_is_refused(packed):
+    packed.entry = replace(packed.entry, raw_size=0)
+    for check in (tensors.read, tensors.verify):
+        with pytest.raises(CassetteCorruptError, match="holds no bytes"):
+            check(packed.path, packed.entry)
+
+
 def test_a_file_of_more_bytes_than_there_is_memory_is_refused(packed, monkeypatch):
     """It is read whole; a sparse file may claim any size, and take no space on the disk."""
     packed.entry = replace(packed.entry, raw_size=10)

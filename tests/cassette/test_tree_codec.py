@@ -119,3 +119,10 @@ def test_an_encoder_that_returns_the_value_itself_is_refused():
 def test_a_registered_type_is_what_its_encoder_gave_where_no_class_is_wanted():
     register()
     assert plain(Tokens([1])) == {"ids": [1]}
+
+
+@pytest.mark.parametrize("given", [(5, vars, Tokens), (Tokens, None, Tokens), (Tokens, vars, "")])
+def test_what_is_no_type_and_no_function_is_refused(given):
+    """When it is registered, and not when a training comes to need it."""
+    with pytest.raises(TypeError, match="a type and two functions are needed"):
+        register_codec(*given)

@@ -108,6 +108,16 @@ def test_a_damaged_cassette_is_listed_and_named(demo):
     assert "1-3" in done.stdout
 
 
+def test_a_file_that_the_system_does_not_let_us_read_is_named(demo):
+    """And the other cassettes are listed all the same."""
+    unreadable = demo / "step-000002.safetensors.zst"
+    unreadable.unlink()
+    unreadable.mkdir()  # whoever runs this may read all files, but nobody a directory
+    (line,) = loaded("ls", demo, status=1)
+    assert line["steps"] == [1, 2, 3]
+    assert "step-000002" in line["errors"][0]
+
+
 def test_where_there_is_nothing_it_says_so(tmp_path):
     assert "There is no cassette at" in invoke("ls", tmp_path / "none", status=1).stderr
     assert "holds no recorded step" in invoke("ls", tmp_path, status=1).stderr

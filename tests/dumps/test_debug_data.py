@@ -51,6 +51,7 @@ def save(slime, tmp_path):
         ("{rollout_id}.pt", ""),
         ("run/{rollout_id}.pt", "run/{rollout_id}.pt"),
         ("run/rollout_{rollout_id}/data.pt", "run/rollout_{rollout_id}/data.pt"),
+        ("run/lr[1e-6]_{rollout_id}.pt", "run/lr[1e-6]_{rollout_id}.pt"),
     ],
 )
 def test_an_import_is_replayed(save, tmp_path, template, source, caplog):

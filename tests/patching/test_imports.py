@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -217,3 +218,14 @@ def test_a_session_may_watch_the_same_module(write_module, recording):
         importlib.import_module(name).generate()
     assert session.recorded == [1]
     assert told == [sys.modules[name]]
+
+
+@pytest.mark.filterwarnings("ignore:.*find_spec:ImportWarning")
+def test_a_finder_of_an_older_kind_is_passed_over(write_module, recording, monkeypatch):
+    """Old copies of six put one there, which has no `find_spec`."""
+    name = write_module(SOURCE)
+    old = SimpleNamespace(find_module=lambda _name, _path=None: None)
+    monkeypatch.setattr(sys, "meta_path", [old, *sys.meta_path])
+    with recording(f"{name}:generate") as session:
+        importlib.import_module(name).generate()
+    assert session.recorded == [1]

@@ -98,3 +98,9 @@ def test_what_holds_nothing_has_no_figures():
     assert {
         getattr(found, name) for name in ("reward", "length", "log_prob", "entropy", "lag")
     } == {None}
+
+
+def test_a_reward_that_is_no_number_has_no_place_in_a_report():
+    rows = [row(score, group=0) for score in (1.0, float("nan"), float("inf"))]
+    assert measured(rows).reward.mean == 1.0
+    assert [RowMeasures.of(each, STEP, Criteria()).score for each in rows] == [1.0, None, None]

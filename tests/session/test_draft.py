@@ -237,3 +237,21 @@ def test_damage_is_found_in_the_cassette_and_not_in_its_draft(engine, path, old,
     with pytest.raises(rc.CassetteCorruptError) as caught, discard("new_steps"):
         engine.generate(["old"], 2)
     assert caught.value.path == path / "step-000002.msgpack"
+
+
+@pytest.mark.parametrize("letter", ["n", "\N{GREEK SMALL LETTER PI}"])
+def test_a_name_may_be_as_long_as_the_file_system_allows(engine, tmp_path, rewrite, letter):
+    path = tmp_path / (letter * (255 // len(letter.encode())))
+    for step in (1, 2):
+        with rewrite(path=path):
+            engine.generate(["new"], step)
+        assert rc.open_cassette(path).steps == [step]
+
+
+def test_a_cassette_that_can_not_be_copied_is_refused(path, old, discard):
+    """At the with-statement: what was not copied would be lost with the old one."""
+    (path / "reads.json").symlink_to("nowhere")
+    with pytest.raises(rc.CassetteWriteError, match="can't be copied") as caught:
+        discard("all").__enter__()
+    assert caught.value.path == path
+    assert siblings(path) == ["cassette"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import multiprocessing
 import os
+import sys
 import threading
 
 import pytest
@@ -226,6 +227,15 @@ def test_an_adapter_that_fails_does_not_stop_the_run(engine, path, caplog):
     assert len(warnings_of(caplog)) == 2
 
 
+def test_a_call_that_can_not_be_filed_is_not_said_to_be_missing(engine, path, caplog):
+    """One warning says why it was not recorded; none that no call came."""
+    adapter = rc.adapters.function(f"{engine.__name__}:generate", step_of=lambda prompts: "one")
+    with rc.record(path=path, adapters=adapter):
+        engine.generate(["a"])
+    (message,) = warnings_of(caplog)
+    assert "a step is a whole number" in message
+
+
 def test_a_predicate_that_fails_does_not_stop_the_run(engine, path, generate):
     with rc.record(lambda step: 1 / (step - 2), path=path, adapters=generate) as session:
         for step in (1, 2, 3):
@@ -276,3 +286,25 @@ def test_a_forked_process_does_not_write_under_its_parents_keys(engine, path, ge
     assert session.recorded == [1, 2]
     requests = [each.request for each in rc.open_cassette(path).interactions()]
     assert requests == [["parent"], ["parent"]]
+
+
+@pytest.mark.parametrize("record_mode", ["once", "rewrite"])
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_forked_process_that_leaves_the_block_closes_nothing(engine, path, generate, record_mode):
+    """The lock and the draft are its parent's, which goes on recording."""
+    parent = os.getpid()
+    try:
+        with rc.use_cassette(path, record_mode=record_mode, adapters=generate) as session:
+            engine.generate(["a"], 1)
+            child = os.fork()
+            if child == 0:
+                sys.exit()
+            os.waitpid(child, 0)
+            engine.generate(["a"], 2)
+            with pytest.raises(rc.CassetteInUseError), Writer(session._directory):
+                pass
+    finally:
+        if os.getpid() != parent:
+            os._exit(0)
+    assert session.recorded == [1, 2]
+    assert rc.open_cassette(path).steps == [1, 2]

@@ -107,6 +107,17 @@ def test_values_that_look_the_same_are_told_apart():
     assert "field 'a' differs at [0]: was 0.10000000149011612, and is now 0.1000009" in told
 
 
+@pytest.mark.parametrize("wrapped", [lambda value: value, lambda value: {"a": [value]}])
+def test_jagged_tensors_are_told_by_their_items(wrapped):
+    """Their reprs show made-up names of lengths, which differ, and no items."""
+    first, second = (
+        torch.nested.nested_tensor([torch.ones(2), row], layout=torch.jagged)
+        for row in (torch.ones(1), torch.zeros(1))
+    )
+    error = mismatch(HERE, Key(1), [{"x": wrapped(first)}], [{"x": wrapped(second)}])
+    assert "differs at [1, 0]: was 1.0, and is now 0.0, in f32[2,*]" in str(error)
+
+
 def test_a_long_prompt_is_shown_where_it_differs():
     prompts = ["x" * 5000 + ending for ending in ("cats", "dogs")]
     error = mismatch(HERE, Key(2), *([{"prompt": prompt}] for prompt in prompts))

@@ -165,19 +165,7 @@ def test_metadata_that_is_not_plain_is_refused(metadata, where):
             make(metadata=metadata)
 
 
-# ---- the device
-
-
-def test_a_device_that_this_machine_lacks_is_refused():
-    missing = f"cuda:{torch.cuda.device_count()}"
-    with pytest.raises(ValueError, match=f"{missing}.* is not on this machine"):
-        rc.replay(device=missing)
-
-
-def test_a_device_is_given_as_torch_takes_it():
-    assert options.device("cpu") == torch.device("cpu")
-    assert options.device(torch.device("meta")).type == "meta"
-    assert options.device(None) is None
+# ---- adapters by name
 
 
 def test_an_adapter_may_be_named():

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 
+import rollout_cassettes as rc
 from rollout_cassettes.session.random_state import Generators, RandomState, Span, restore
 
 DRAWS = {
@@ -146,3 +147,28 @@ def test_generators_are_judged_one_by_one():
     torch.manual_seed(2)
     generators.advance({"torch": state}, span(1, 5))
     assert torch.equal(torch.get_rng_state(), state)
+
+
+@pytest.mark.parametrize("state", [None, {}, (3, (), None), {"bit_generator": "MT19937"}], ids=repr)
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_state_that_a_generator_does_not_take_is_refused_by_its_name(name, state):
+    with pytest.raises(ValueError, match=f"{name} does not take its recorded state"):
+        restore(name, state)
+
+
+def test_a_replay_says_which_recording_has_a_state_that_is_not_taken(engine, tape, replay):
+    """Numpy's global generator may be of another kind than in the recorded run."""
+    usual = np.random.get_bit_generator()
+    engine.random = SimpleNamespace(random=np.random.rand)
+    tape(1)
+    np.random.set_bit_generator(np.random.PCG64(0))
+    try:
+        with replay():
+            with pytest.raises(rc.CassetteError, match=r"step 1 of .* numpy does not") as caught:
+                engine.generate(["1"], 1)
+            assert "restore_rng=False" in str(caught.value)
+        with replay(restore_rng=False) as session:
+            engine.generate(["1"], 1)
+        assert session.played == [1]
+    finally:
+        np.random.set_bit_generator(usual)

@@ -107,3 +107,29 @@ def test_figures_of_a_batch():
     assert (figures.reward, figures.reward_std, figures.reward_max) == (1.5, 0.5, 2)
     assert (figures.response_tokens, figures.response_length) == (None, None)
     assert Statistics.of([]) == Statistics()
+
+
+@pytest.mark.parametrize(
+    ("scores", "mean"),
+    [
+        ([np.inf, -np.inf], np.nan),
+        ([np.inf, 1.0], np.inf),
+        ([np.nan, 1.0], np.nan),
+        ([1.7e308, 1.7e308], np.inf),
+        ([1e200, -1e200], 0.0),
+    ],
+)
+def test_scores_that_have_no_finite_mean_have_figures(scores, mean):
+    figures = Statistics.of([Trajectory(score=score) for score in scores])
+    np.testing.assert_equal(figures.reward, mean)
+    assert not figures.reward_std < np.inf
+
+
+def test_rewards_that_have_no_sum_are_read_in_silence():
+    (row,) = from_columns({"responses": [np.arange(2)], "rewards": [np.array([np.inf, -np.inf])]})
+    assert np.isnan(row.score)
+
+
+def test_a_number_that_no_float_holds_is_no_score():
+    (row,) = read(None, [{"response": "a", "score": 10**400}])
+    assert (row.score, row.metadata) == (None, {"score": 10**400})

@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from rollout_cassettes.trajectories import Trajectory
+from rollout_cassettes.trajectories.columns import total
 
 _FIELDS, _OTHERS = "_tensordict", "_non_tensordict"
 """The attributes in which an instance of a tensorclass has its fields."""
@@ -125,5 +126,5 @@ def _rewards(reward: Any) -> dict[str, Any]:
     if reward is None:
         return {}
     values = reward.reshape(-1)
-    score = {"score": float(values.sum(dtype="float64"))}
+    score = {"score": total(values)}
     return score if len(values) == 1 else {"rewards": values, **score}

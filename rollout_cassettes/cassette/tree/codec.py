@@ -99,8 +99,11 @@ def register_codec(
         name: What the type is called in the cassette; by default ``module.Class``.
 
     Raises:
+        TypeError: If it is no type, or one of the functions can't be called.
         ValueError: If another type was registered under that name.
     """
+    if not all((isinstance(cls, type), callable(encode), callable(decode))):
+        raise TypeError(f"a type and two functions are needed; got {cls!r}, {encode!r}, {decode!r}")
     name = name or type_name(cls)
     kind = CUSTOM + name
     known = codec_of(cls)  # loads the codecs of the type's library, which else would replace this
