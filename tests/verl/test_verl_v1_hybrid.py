@@ -62,3 +62,21 @@ def test_a_poll_that_was_not_recorded_finds_everything_done(train, recording):
         again = train(overrides=HYBRID)
     assert again.requests == (0, 0)
     assert again.metrics[1]["separate_async/decision/sampleable_count"] == 4
+
+
+def test_a_trainer_that_waits_less_than_the_recorded_one_gets_its_own_answers(
+    train, tmp_path, monkeypatch
+):
+    """Whether it waits depends on the clock: it is never told of a wait where it asks for a count."""
+    from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
+
+    monkeypatch.setattr(PPOTrainerSeparateAsync, "_switch_threshold", lambda self: 8)
+    with rc.record(path=tmp_path / "c"):
+        live = train(1, HYBRID)
+    kinds = [type(poll) for poll in rc.open_cassette(tmp_path / "c")[1].polls]
+    assert kinds == [int, dict, int]
+    monkeypatch.setattr(PPOTrainerSeparateAsync, "_switch_threshold", lambda self: 0)
+    with rc.replay(path=tmp_path / "c"):
+        again = train(1, HYBRID)
+    assert again.requests == (0, 0)
+    assert_equal_tensors(live.parameters, again.parameters)
