@@ -127,6 +127,20 @@ def test_a_part_that_was_recorded_is_replayed(train, recording, tmp_path, steps)
         assert rows(batch) == rows_of(each)
 
 
+def test_a_step_of_which_a_sample_is_missing_is_an_error(train, tmp_path):
+    """Its prompts were withheld: a live sample would wait for them for ever."""
+    with rc.record(path=tmp_path / "c"):
+        train(2, SEPARATE_ASYNC)
+    for file in (tmp_path / "c").glob("step-000002.1.*"):
+        file.unlink()
+    with (
+        rc.replay(path=tmp_path / "c", on_miss="generate"),
+        pytest.raises(rc.StepNotRecordedError) as caught,
+    ):
+        train(2, SEPARATE_ASYNC)
+    assert (caught.value.step, caught.value.index) == (2, 1)
+
+
 def rows(batch):
     return [row.tolist() for row in batch.fields["responses"]]
 

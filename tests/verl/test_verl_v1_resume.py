@@ -49,6 +49,22 @@ def test_a_replay_goes_on_at_the_right_step(train, tmp_path, mode, made_by):
     assert len(prompts_left(again)) == len(prompts_left(live)) > 0
 
 
+@MODES
+def test_what_goes_live_after_a_replay_is_left_alone_by_later_steps(train, tmp_path, mode):
+    """Its checkpoint holds prompts that were withheld; step 3 dispatches them, and 4 is replayed."""
+    with rc.record(path=tmp_path / "c"):
+        train(4, mode)
+    with rc.replay(path=tmp_path / "c"):
+        train(2, (*mode, *checkpoints(tmp_path / "saved")))
+    with rc.replay(4, path=tmp_path / "c") as session:
+        again = train(4, (*mode, *resumed(tmp_path / "saved")))
+    assert session.played == [4]
+    samples = rc.open_cassette(tmp_path / "c").interactions(4)
+    withheld = {*samples[0].request[0]["uid"]} & {*samples[-1].response["left"]}
+    in_flight = 4  # those of the checkpoint and of step 3, without what step 3 sampled
+    assert len(prompts_left(again)) == in_flight + len(withheld)
+
+
 def prompts_left(run):
     """Give the prompts that were submitted and not sampled; rows have longer keys."""
     return [key for key in run.queue_left["train"] if "_" not in key]

@@ -59,6 +59,15 @@ class PromptQueue:
         if gone:
             tq.kv_clear(keys=[*gone, *rows], partition_id=self._partition)
 
+    def unmark(self) -> None:
+        """Take the marks off: the trainer dispatches all that is not done."""
+        import transfer_queue as tq  # noqa: PLC0415
+
+        uids = list(self.withheld)
+        if uids:
+            tags = [{_WITHHELD_AS: None} for _ in uids]
+            tq.kv_batch_put(keys=uids, partition_id=self._partition, tags=tags)
+
     def release(self, uids: Sequence[str], step: int) -> Any:
         """Take the marks off, and return the prompts as a batch to be dispatched."""
         import transfer_queue as tq  # noqa: PLC0415

@@ -120,6 +120,8 @@ class VerlV1(VerlAdapter):
 
     def release(self, call: Call) -> None:
         """Dispatch the prompts that no recorded sample had, as they are in flight in a live run."""
+        if call.point == _RESUBMIT:
+            PromptQueue(TRAIN).unmark()
         if call.point != _SUBMIT or call.args[0].trainer_mode == "sync":
             return
         trainer, queue = call.args[0], PromptQueue(TRAIN)
