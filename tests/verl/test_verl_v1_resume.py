@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import rollout_cassettes as rc
-from tests.verl.comparison import assert_equal_tensors, untimed
+from tests.verl.comparison import assert_equal_tensors, uids, untimed
 from tests.verl.overrides import COLOCATE_ASYNC, SEPARATE_ASYNC
 
 pytestmark = pytest.mark.verl
@@ -63,6 +63,23 @@ def test_what_goes_live_after_a_replay_is_left_alone_by_later_steps(train, tmp_p
     withheld = {*samples[0].request[0]["uid"]} & {*samples[-1].response["left"]}
     in_flight = 4  # those of the checkpoint and of step 3, without what step 3 sampled
     assert len(prompts_left(again)) == in_flight + len(withheld)
+
+
+@MODES
+def test_what_goes_live_is_not_overwritten_by_its_own_recording(train, tmp_path, mode):
+    """Prompts of the recorded run's checkpoint keep their uids, and are in flight at step 4."""
+    with rc.record(path=tmp_path / "c"):
+        live = train(4, (*mode, *checkpoints(tmp_path / "saved")))
+    with rc.replay(4, path=tmp_path / "c") as session:
+        again = train(4, (*mode, *resumed(tmp_path / "saved")))
+    assert session.played == [4]
+    samples = len(live.actor_batches) // 4
+    old, new = (
+        {uid for batch in run.actor_batches[-samples:] for uid in uids(batch)}
+        for run in (live, again)
+    )
+    assert len(old) == len(new)
+    assert not old & new
 
 
 def prompts_left(run):
