@@ -128,7 +128,9 @@ def test_a_part_that_was_recorded_is_replayed(train, recording, tmp_path, steps)
     for each in cassette.interactions():
         batch = again.actor_batches[(each.step - 1) * samples + each.index]
         assert rows(batch) == rows_of(each)
-    old, new = ({uid for batch in run.actor_batches for uid in uids(batch)} for run in (live, again))
+    old, new = (
+        {uid for batch in run.actor_batches for uid in uids(batch)} for run in (live, again)
+    )
     assert not old & new
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 import rollout_cassettes as rc
@@ -80,6 +82,38 @@ def test_what_goes_live_is_not_overwritten_by_its_own_recording(train, tmp_path,
     )
     assert len(old) == len(new)
     assert not old & new
+
+
+def test_what_was_finished_is_not_generated_again(train, tmp_path, monkeypatch):
+    """The checkpoint's prompts that step 3 did not sample are sampled at step 4, as they are."""
+    from tests.verl.local_actor import LocalActor
+
+    original = LocalActor.save_checkpoint
+
+    def save_when_finished(self, *args, **kwargs):
+        while unfinished():
+            time.sleep(0.01)
+        original(self, *args, **kwargs)
+
+    monkeypatch.setattr(LocalActor, "save_checkpoint", save_when_finished)
+    ahead = (*SEPARATE_ASYNC, "trainer.v1.separate_async.num_warmup_batches=2")
+    with rc.record(path=tmp_path / "c"):
+        live = train(4, (*ahead, *checkpoints(tmp_path / "saved")))
+    with rc.replay(3, path=tmp_path / "c"):
+        again = train(4, (*ahead, *resumed(tmp_path / "saved")))
+    assert again.requests.training == 16  # the prompts of steps 3 and 4
+    sampled = [
+        {uid for batch in run.actor_batches[-2:] for uid in uids(batch)} for run in (live, again)
+    ]
+    assert sampled[0] == sampled[1]  # they are the oldest, and keep their uids in a checkpoint
+
+
+def unfinished():
+    """Give the prompts that agent loops are at work on."""
+    import transfer_queue as tq
+
+    tags = tq.kv_list("train").get("train", {})
+    return [key for key, tag in tags.items() if tag.get("status") in ("pending", "running")]
 
 
 def prompts_left(run):

@@ -124,9 +124,9 @@ class VerlV1(VerlAdapter):
             PromptQueue(TRAIN).unmark()
         if call.point != _SUBMIT or call.args[0].trainer_mode == "sync":
             return
-        trainer, queue = call.args[0], PromptQueue(TRAIN)
-        if queue.withheld:
-            batch = queue.release(list(queue.withheld), trainer.global_steps)
+        trainer = call.args[0]
+        batch = PromptQueue(TRAIN).release(trainer.global_steps)
+        if batch is not None:
             trainer.agent_loop_manager.generate_sequences(batch)
 
     def poll(self, call: Call) -> Any:
