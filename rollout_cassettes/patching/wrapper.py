@@ -138,7 +138,7 @@ def _handlers_for(point: EntryPoint) -> tuple[Handler, ...]:
     A session is not asked about a call that is part of one which it is answering: of the same
     function (an override that calls ``super()``, a router that hands on to its replicas), or of
     another, if it says so. A replay hands back the whole, and does not come to make the parts.
-    What is submitted while sampling is no part of the sample: it may be sampled later.
+    What is submitted while sampling, or while waiting to, is no part of that: it may be sampled later.
     """
     busy: list[Handler] = []
     for frame in _frames.get():
@@ -146,7 +146,7 @@ def _handlers_for(point: EntryPoint) -> tuple[Handler, ...]:
             continue
         if frame.point.target == point.target:
             busy += frame.asked
-        elif (frame.point.role, point.role) != (Role.SAMPLE, Role.SUBMIT):
+        elif point.role is not Role.SUBMIT or frame.point.role not in (Role.SAMPLE, Role.POLL):
             busy += frame.owners
     return tuple(each for each in _handlers if each not in busy) if busy else _handlers
 
