@@ -154,7 +154,8 @@ class Adapter(ABC):
         """Dispatch what was withheld and no recording answered, before a submit that goes live.
 
         Args:
-            call: The submit.
+            call: The submit; or a resubmit, which dispatches it by itself: then it is no longer
+                withheld.
         """
 
     def poll(self, call: Call) -> Any:

@@ -44,12 +44,12 @@ class Progress(NamedTuple):
 
     Attributes:
         phase: What is going on.
-        step: The steps done in this phase.
+        step: The steps done in this phase; None while its processes start.
         steps: The steps to do in this phase.
     """
 
     phase: Literal["recording", "replaying"]
-    step: int
+    step: int | None
     steps: int
 
 
@@ -162,9 +162,10 @@ def _progress(directory: DemoDirectory, steps: int) -> Progress:
     return Progress("recording", _steps_logged(directory.live_log), steps)
 
 
-def _steps_logged(log: Path) -> int:
-    """Count a log's steps; its first line is the validation before training."""
-    return max(0, len(log.read_bytes().splitlines()) - 1) if log.exists() else 0
+def _steps_logged(log: Path) -> int | None:
+    """Count a log's steps; its first line is the validation before training, None before that."""
+    lines = log.read_bytes().splitlines() if log.exists() else []
+    return len(lines) - 1 if lines else None
 
 
 def _failure(log: Path, status: int) -> DemoFailedError:

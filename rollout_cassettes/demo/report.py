@@ -16,6 +16,10 @@ from rollout_cassettes.display.amounts import readable_bytes, readable_seconds
 
 __all__ = ["render", "reporter"]
 
+STARTING = {
+    "recording": "Starting Ray and verl",
+    "replaying": "Starting verl again",
+}
 DESCRIPTIONS = {
     "recording": "Training live, recording",
     "replaying": "Training again from the cassette",
@@ -61,12 +65,14 @@ class _Lines:
         if progress == self._last:
             return
         self._last = progress
-        text = f"{DESCRIPTIONS[progress.phase]}: step {progress.step} of {progress.steps}"
+        text = _description(progress)
+        if progress.step is not None:
+            text += f": step {progress.step} of {progress.steps}"
         self._console.print(text, highlight=False)
 
 
 class _Bars:
-    """Keeps a bar for each phase.
+    """Keeps a bar for each phase; it pulses while the phase's processes start.
 
     Args:
         display: Rich's live display.
@@ -78,15 +84,25 @@ class _Bars:
 
     def __call__(self, progress: Progress) -> None:
         if progress.phase not in self._tasks:
-            self._finish()
-            task = self._display.add_task(DESCRIPTIONS[progress.phase], total=progress.steps)
+            self._finish(progress.steps)
+            task = self._display.add_task(_description(progress), total=None)
             self._tasks[progress.phase] = task
-        self._display.update(self._tasks[progress.phase], completed=progress.step)
+        self._display.update(
+            self._tasks[progress.phase],
+            description=_description(progress),
+            total=None if progress.step is None else progress.steps,
+            completed=progress.step,
+        )
 
-    def _finish(self) -> None:
+    def _finish(self, steps: int) -> None:
         """Fill the bars of earlier phases: what is over is done."""
         for task in self._tasks.values():
-            self._display.update(task, completed=self._display.tasks[task].total)
+            self._display.update(task, total=steps, completed=steps)
+
+
+def _description(progress: Progress) -> str:
+    """Say what is going on; starting takes most of the time, and there is no step to count then."""
+    return (STARTING if progress.step is None else DESCRIPTIONS)[progress.phase]
 
 
 def render(result: DemoResult, console: Console) -> None:

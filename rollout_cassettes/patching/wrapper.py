@@ -140,8 +140,8 @@ def _handlers_for(point: EntryPoint, marked_by: Any) -> tuple[Handler, ...]:
     A session is not asked about a call that is part of one which it is answering: of the same
     function (an override that calls ``super()``, a router that hands on to its replicas), or of
     another, if it says so. A replay hands back the whole, and does not come to make the parts.
-    What is submitted while sampling is no part of the sample: it may be sampled later. A marked
-    function that a session wraps too has two wrappers, and each is for other sessions.
+    What is submitted while sampling, or while waiting to, is no part of that: it may be sampled
+    later. A marked function that a session wraps too has two wrappers, and each is for other sessions.
     """
     busy: list[Handler] = []
     for frame in _frames.get():
@@ -149,7 +149,7 @@ def _handlers_for(point: EntryPoint, marked_by: Any) -> tuple[Handler, ...]:
             continue
         if frame.point.target == point.target and (frame.marked_by is None) == (marked_by is None):
             busy += frame.asked
-        elif (frame.point.role, point.role) != (Role.SAMPLE, Role.SUBMIT):
+        elif point.role is not Role.SUBMIT or frame.point.role not in (Role.SAMPLE, Role.POLL):
             busy += frame.owners
     return tuple(each for each in _handlers if each not in busy) if busy else _handlers
 

@@ -170,7 +170,7 @@ class Player(Session):
         self._tape: Tape | None = None
         self._withheld: defaultdict[Line, list[Any]] = defaultdict(list)
         self._polled: Counter[Line] = Counter()
-        self._unanswered: set[Line] = set()
+        self._unanswered: dict[Line, Key] = {}
         self._played: list[Played] = []
         self._generated: set[Key] = set()
         self._missed: set[Key] = set()
@@ -315,7 +315,7 @@ class Player(Session):
         self._compare(adapter, choice.interaction, request, Role.SUBMIT)
         with self._lock:
             self._withheld[adapter.name, place.phase] = [*request.values]
-            self._unanswered.add((adapter.name, place.phase))
+            self._unanswered[adapter.name, place.phase] = place
         if choice.is_its_own:
             self._advance_generators(Role.SUBMIT, choice.interaction)
         recorded = choice.interaction.request if self._mode == "cache" else ()
@@ -325,10 +325,11 @@ class Player(Session):
         """Withhold what an earlier run had submitted, if this run's step is recorded."""
         choice = self._playlist.peek(adapter.name, place, None)
         if choice.interaction is not None:
-            self._unanswered.add((adapter.name, place.phase))
+            self._unanswered[adapter.name, place.phase] = place
             return adapter.withhold(call, (), ())
         if self._on_miss == "error":
             raise Miss(self.path, self._playlist, adapter.name, place, choice.key).error()
+        self._prepare_live(adapter, call, place)
         return (yield True)
 
     def _answer_poll(self, adapter: Adapter, call: Call, place: Key) -> Answer:
@@ -377,9 +378,7 @@ class Player(Session):
         """Deal with a call that the cassette has no recording of."""
         with self._lock:
             self._missed.add(key)
-            withheld = self._withheld[adapter.name, place.phase]
-        sampled_in_vain = call.point.role is Role.SAMPLE and withheld
-        if self._on_miss == "error" or sampled_in_vain:  # nobody works on what was withheld
+        if self._on_miss == "error" or self._is_in_vain(adapter, call, place):
             raise Miss(self.path, self._playlist, adapter.name, place, key).error()
         logger.info("%s is not in %s: it is generated live", key, self.path)
         self._prepare_live(adapter, call, place)
@@ -395,6 +394,17 @@ class Player(Session):
             self._generated.add(key)
         return result
 
+    def _is_in_vain(self, adapter: Adapter, call: Call, place: Key) -> bool:
+        """Tell whether a live sample would wait for what was withheld: nobody works on that.
+
+        It was submitted since the last sample, or for an earlier sample of the same step.
+        """
+        if call.point.role is not Role.SAMPLE:
+            return False
+        line = (adapter.name, place.phase)
+        with self._lock:
+            return bool(self._withheld[line]) or self._unanswered.get(line) == place
+
     def _prepare_live(self, adapter: Adapter, call: Call, place: Key) -> None:
         """Dispatch what was withheld and not answered, before something is submitted live.
 
@@ -404,8 +414,9 @@ class Player(Session):
         if self._engines == "off" and any(p.role is Role.ENGINE for p in adapter.entry_points):
             raise not_covered(self.path, [], [place], self._playlist.steps)
         line = (adapter.name, place.phase)
-        if call.point.role is Role.SUBMIT and line in self._unanswered:
-            self._unanswered.remove(line)
+        is_submitted = call.point.role is Role.SUBMIT and line in self._unanswered
+        if is_submitted or call.point.role is Role.RESUBMIT:
+            self._unanswered.pop(line, None)
             adapter.release(call)
 
     def _play(

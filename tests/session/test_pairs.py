@@ -182,6 +182,21 @@ def test_a_sample_is_not_made_live_for_prompts_that_were_withheld(trainer, queue
         move_on(trainer, trainer.submit(["a"])).sample()
 
 
+@pytest.mark.parametrize("on_miss", ["generate", "record"])
+def test_a_further_sample_of_a_step_is_not_made_live(trainer, queue, path, on_miss):
+    """What it would wait for was withheld for the sample that was recorded."""
+    with rc.record(path=path, adapters=queue):
+        step(trainer, ["a"])
+    trainer.step, trainer.generated = 1, 0
+    with rc.replay(path=path, adapters=queue, on_miss=on_miss):
+        trainer.submit(["a"])
+        trainer.sample()
+        with pytest.raises(rc.StepNotRecordedError):
+            trainer.sample()
+        trainer.step = 2
+        assert step(trainer, ["b"]) == ([1], ["b!"])
+
+
 def test_repeat_compares_nothing_and_gives_the_nearest_step(trainer, queue, path):
     with rc.record(path=path, adapters=queue):
         step(trainer, ["a"])

@@ -241,9 +241,9 @@ def test_progress_is_told_in_lines_where_there_is_no_terminal(tmp_path, child):
 
         assert run_demo(tmp_path / "cassette", steps=2, report=look_twice) == RESULT
     assert console.file.getvalue().splitlines() == [
-        "Training live, recording: step 0 of 2",
+        "Starting Ray and verl",
         "Training live, recording: step 2 of 2",
-        "Training again from the cassette: step 0 of 2",
+        "Starting verl again",
         "Training again from the cassette: step 2 of 2",
     ]
 
@@ -252,9 +252,12 @@ def test_progress_is_shown_in_bars_on_a_terminal():
     """A bar for each training; the first is full when the second begins."""
     console = Console(file=io.StringIO(), force_terminal=True, width=80)
     with reporter(console) as report:
+        report(Progress("recording", None, 3))
         report(Progress("recording", 1, 3))
         report(Progress("replaying", 2, 3))
     text = console.file.getvalue()
+    assert "Starting Ray and verl" in text
+    assert "0/?" in text
     assert "Training live, recording" in text
     assert "3/3" in text
     assert "2/3" in text

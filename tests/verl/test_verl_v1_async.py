@@ -113,10 +113,13 @@ def test_a_replay_that_starts_in_the_middle_leaves_live_prompts_alone(train, rec
 
 @pytest.mark.parametrize("steps", [2, [1, 3]])
 def test_a_part_that_was_recorded_is_replayed(train, recording, tmp_path, steps):
-    """What is sampled at a recorded step may have been submitted at one that was not."""
+    """What is sampled at a recorded step may have been submitted at one that was not.
+
+    It gets a new uid all the same.
+    """
     _, _, overrides = recording
     with rc.record(steps, path=tmp_path / "c"):
-        train(overrides=overrides)
+        live = train(overrides=overrides)
     with rc.replay(path=tmp_path / "c", on_miss="generate", on_unplayed="error") as session:
         again = train(overrides=overrides)
     cassette = rc.open_cassette(tmp_path / "c")
@@ -125,6 +128,24 @@ def test_a_part_that_was_recorded_is_replayed(train, recording, tmp_path, steps)
     for each in cassette.interactions():
         batch = again.actor_batches[(each.step - 1) * samples + each.index]
         assert rows(batch) == rows_of(each)
+    old, new = (
+        {uid for batch in run.actor_batches for uid in uids(batch)} for run in (live, again)
+    )
+    assert not old & new
+
+
+def test_a_step_of_which_a_sample_is_missing_is_an_error(train, tmp_path):
+    """Its prompts were withheld: a live sample would wait for them for ever."""
+    with rc.record(path=tmp_path / "c"):
+        train(2, SEPARATE_ASYNC)
+    for file in (tmp_path / "c").glob("step-000002.1.*"):
+        file.unlink()
+    with (
+        rc.replay(path=tmp_path / "c", on_miss="generate"),
+        pytest.raises(rc.StepNotRecordedError) as caught,
+    ):
+        train(2, SEPARATE_ASYNC)
+    assert (caught.value.step, caught.value.index) == (2, 1)
 
 
 def rows(batch):

@@ -6,7 +6,7 @@ import pytest
 
 import rollout_cassettes as rc
 from tests.verl.comparison import assert_equal_tensors
-from tests.verl.overrides import HYBRID
+from tests.verl.overrides import FILTERED, HYBRID
 
 pytestmark = pytest.mark.verl
 
@@ -64,3 +64,40 @@ def test_a_poll_that_was_not_recorded_finds_everything_done(train, recording):
         again = train(overrides=HYBRID)
     assert again.requests == (0, 0)
     assert again.metrics[1]["separate_async/decision/sampleable_count"] == 4
+
+
+def test_a_trainer_that_waits_less_than_the_recorded_one_gets_its_own_answers(
+    train, tmp_path, monkeypatch
+):
+    """Whether it waits depends on the clock: it is never told of a wait where it asks for a count."""
+    from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
+
+    monkeypatch.setattr(PPOTrainerSeparateAsync, "_switch_threshold", lambda self: 8)
+    with rc.record(path=tmp_path / "c"):
+        live = train(1, HYBRID)
+    kinds = [type(poll) for poll in rc.open_cassette(tmp_path / "c")[1].polls]
+    assert kinds == [int, dict, int]
+    monkeypatch.setattr(PPOTrainerSeparateAsync, "_switch_threshold", lambda self: 0)
+    with rc.replay(path=tmp_path / "c"):
+        again = train(1, HYBRID)
+    assert again.requests == (0, 0)
+    assert_equal_tensors(live.parameters, again.parameters)
+
+
+def test_prompts_that_are_replaced_while_the_trainer_waits_are_recorded(
+    train, tmp_path, monkeypatch
+):
+    """As those that are replaced while it samples: the data set gives the same prompts again."""
+    from verl.trainer.ppo.v1.trainer_separate_async import PPOTrainerSeparateAsync
+
+    monkeypatch.setattr(PPOTrainerSeparateAsync, "_switch_threshold", lambda self: 8)
+    with rc.record(path=tmp_path / "c"):
+        live = train(2, (*HYBRID, *FILTERED))
+    with rc.replay(path=tmp_path / "c"):
+        again = train(2, (*HYBRID, *FILTERED))
+    assert again.requests == (0, 0)
+    assert_equal_tensors(live.parameters, again.parameters)
+    drawn = [run.trainer.train_dataloader.state_dict()["_num_yielded"] for run in (live, again)]
+    assert drawn[0] == drawn[1]
+    requests = [each for one in rc.open_cassette(tmp_path / "c") for each in one.request]
+    assert sum(len(each["uid"]) for each in requests) > 12  # warm-up, two batches, and replacements

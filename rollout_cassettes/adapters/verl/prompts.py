@@ -10,11 +10,14 @@ Source: verl 0.9.1, ``verl/trainer/ppo/v1/trainer_base.py`` and ``replay_buffer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
 _WITHHELD_AS = "rollout_cassettes_withheld_as"
 """The tag of a prompt that is not dispatched: its recorded uid, empty where there is none."""
+
+_IN_FLIGHT = ("pending", "running")
+"""What verl hands out again when a run goes on from a checkpoint."""
 
 
 class PromptQueue:
@@ -55,22 +58,42 @@ class PromptQueue:
         import transfer_queue as tq  # noqa: PLC0415
 
         gone, kept = self.prompts.keys() & set(uids), set(keep)
-        rows = [key for key in self._rows if key.rsplit("_", 2)[0] in gone and key not in kept]
+        rows = [key for key in self._rows_of(gone) if key not in kept]
         if gone:
             tq.kv_clear(keys=[*gone, *rows], partition_id=self._partition)
 
-    def release(self, uids: Sequence[str], step: int) -> Any:
-        """Take the marks off, and return the prompts as a batch to be dispatched."""
+    def unmark(self) -> None:
+        """Take the marks off: the trainer dispatches all that is not done."""
+        import transfer_queue as tq  # noqa: PLC0415
+
+        uids = list(self.withheld)
+        if uids:
+            tags = [{_WITHHELD_AS: None} for _ in uids]
+            tq.kv_batch_put(keys=uids, partition_id=self._partition, tags=tags)
+
+    def release(self, step: int) -> Any:
+        """Take the marks off, and return the prompts to be dispatched; None where all are done.
+
+        A checkpoint may have brought prompts that are done, with their rows.
+        """
         import transfer_queue as tq  # noqa: PLC0415
         from verl.utils.tensordict_utils import assign_non_tensor_data  # noqa: PLC0415
 
-        batch = tq.kv_batch_get(keys=list(uids), partition_id=self._partition)
+        uids = [uid for uid in self.withheld if self.prompts[uid]["status"] in _IN_FLIGHT]
+        self.unmark()
+        if not uids:
+            return None
+        rows = self._rows_of(set(uids))
+        if rows:
+            tq.kv_clear(keys=rows, partition_id=self._partition)
+        batch = tq.kv_batch_get(keys=uids, partition_id=self._partition)
         assign_non_tensor_data(batch, "global_steps", step)
-        tag = {"status": "pending", "global_steps": step, _WITHHELD_AS: None}
-        tq.kv_batch_put(
-            keys=list(uids), partition_id=self._partition, tags=[dict(tag) for _ in uids]
-        )
+        tags = [{"status": "pending", "global_steps": step} for _ in uids]
+        tq.kv_batch_put(keys=uids, partition_id=self._partition, tags=tags)
         return batch
+
+    def _rows_of(self, uids: Collection[str]) -> list[str]:
+        return [key for key in self._rows if key.rsplit("_", 2)[0] in uids]
 
 
 def named(withheld: Mapping[str, str]) -> dict[str, str]:

@@ -6,6 +6,7 @@ the outputs of that rollout.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import cycle
 from typing import Any, NamedTuple
@@ -51,15 +52,16 @@ class Row(NamedTuple):
 def as_recorded(keys: Sequence[str], names: Mapping[str, str]) -> list[Row]:
     """Return the recorded rows in their order.
 
+    A prompt that this run did not submit gets a new uid too. Under its old one it may be in flight:
+    where a run goes on from a checkpoint of the recorded one, and a step before was live.
+
     Args:
         keys: The recorded keys.
-        names: What prompts are called now, by their recorded uid; one that is not there keeps it.
+        names: What prompts are called now, by their recorded uid.
     """
-    rollouts = map(Rollout.of, keys)
-    return [
-        Row(source, old, old._replace(uid=names.get(old.uid, old.uid)))
-        for source, old in enumerate(rollouts)
-    ]
+    rollouts = [Rollout.of(key) for key in keys]
+    new = {old.uid: str(uuid.uuid4()) for old in rollouts} | {**names}
+    return [Row(source, old, old._replace(uid=new[old.uid])) for source, old in enumerate(rollouts)]
 
 
 def fitted(keys: Sequence[str], uids: Sequence[str]) -> list[Row]:

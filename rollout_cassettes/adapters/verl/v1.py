@@ -120,11 +120,13 @@ class VerlV1(VerlAdapter):
 
     def release(self, call: Call) -> None:
         """Dispatch the prompts that no recorded sample had, as they are in flight in a live run."""
+        if call.point == _RESUBMIT:
+            PromptQueue(TRAIN).unmark()
         if call.point != _SUBMIT or call.args[0].trainer_mode == "sync":
             return
-        trainer, queue = call.args[0], PromptQueue(TRAIN)
-        if queue.withheld:
-            batch = queue.release(list(queue.withheld), trainer.global_steps)
+        trainer = call.args[0]
+        batch = PromptQueue(TRAIN).release(trainer.global_steps)
+        if batch is not None:
             trainer.agent_loop_manager.generate_sequences(batch)
 
     def poll(self, call: Call) -> Any:
@@ -156,6 +158,8 @@ class VerlV1(VerlAdapter):
     ) -> Any:
         """Put the recorded rows into TransferQueue under the live uids; return their keys."""
         response = recorded.response
+        if call.point in (_COUNT, _WAIT) and (call.point == _COUNT) != isinstance(response, int):
+            return self.poll(call)  # whether the trainer waits depends on the clock
         if call.point == _COUNT:
             return response
         if call.point == _WAIT:
