@@ -264,9 +264,10 @@ class Player(Session):
         """Refuse a run without an engine that is not recorded as a whole, or can't be tracked."""
         if self._reads is not None:
             self._reads.require_observed(adapter)
-        plan = [(place, place.key(place.step or 0)) for place in adapter.start(call)]
-        if self._engines == "live" or not plan:
+        places = adapter.start(call)
+        if self._engines == "live":
             return
+        plan = [(place, place.key(place.step or 0)) for place in places]
         live = [key for place, key in plan if not self._covers(adapter, call, place, key)]
         missing = [
             key

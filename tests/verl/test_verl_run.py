@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 import rollout_cassettes as rc
-from tests.verl.overrides import COLOCATE_ASYNC, VALIDATION
+from tests.verl.overrides import COLOCATE_ASYNC, NO_VALIDATION, VALIDATION
 from tests.verl.skip_manager import kept_apart, skipping
 
 pytestmark = pytest.mark.verl
@@ -145,6 +145,31 @@ def test_a_run_without_an_engine_has_to_be_recorded_as_a_whole(train, recording,
     ):
         train(*run)
     assert session.played == []
+
+
+@pytest.mark.parametrize("mode", ["auto", "resume_path"])
+def test_a_v0_training_asks_for_what_comes_after_its_checkpoint(assets, recording, tmp_path, mode):
+    """Which it loads in its `fit`, after the check."""
+    from verl.trainer.ppo.ray_trainer import RayPPOTrainer
+
+    from rollout_cassettes.demo.config import compose_config
+
+    (tmp_path / "global_step_3").mkdir()
+    (tmp_path / "latest_checkpointed_iteration.txt").write_text("3")
+    where = {
+        "auto": f"trainer.default_local_dir={tmp_path}",
+        "resume_path": f"trainer.resume_from_path={tmp_path / 'global_step_3'}",
+    }
+    overrides = (f"trainer.resume_mode={mode}", where[mode])
+    trainer = object.__new__(RayPPOTrainer)
+    trainer.config = compose_config(assets, 5, (*NO_VALIDATION, *overrides))
+    trainer.total_training_steps = 5
+    with (
+        rc.replay(lambda step: step > 3, path=recording, engines="off"),
+        pytest.raises(rc.StepNotRecordedError, match="steps 4-5 are not recorded") as caught,
+    ):
+        trainer.fit()
+    assert "not covered" not in str(caught.value)
 
 
 def test_a_step_that_is_not_selected_needs_the_engine(train, recording):

@@ -84,7 +84,7 @@ def idle(call: Call) -> Any:
 def _plan(trainer: Any) -> Iterator[Place]:
     """Say what a run will ask for. Source: ``fit`` of verl 0.9.1's V0 and V1 trainers."""
     options = trainer.config.trainer
-    done = getattr(trainer, "global_steps", 0)  # V0's trainer has none before its fit
+    done = getattr(trainer, "global_steps", 0) or _checkpointed(options)
     if options.get("val_before_train", True):
         yield Place(done, "val")
         if options.get("val_only", False):
@@ -94,6 +94,20 @@ def _plan(trainer: Any) -> Iterator[Place]:
         yield Place(step)
         if options.test_freq > 0 and (step == last or step % options.test_freq == 0):
             yield Place(step, "val")
+
+
+def _checkpointed(options: Any) -> int:
+    """Return the step of the checkpoint that V0's trainers go on from: they load it in their fit."""
+    from verl.utils.checkpoint.checkpoint_manager import (  # noqa: PLC0415 - verl is imported here
+        find_latest_ckpt_path,
+    )
+
+    folders = {
+        "auto": lambda: find_latest_ckpt_path(options.default_local_dir),
+        "resume_path": lambda: options.resume_from_path,
+    }
+    folder = folders.get(options.get("resume_mode", "disable"), lambda: None)()
+    return int(folder.split("global_step_")[-1]) if folder else 0
 
 
 def _is_enabled(config: Any, section: str) -> bool:
