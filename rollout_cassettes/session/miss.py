@@ -22,6 +22,7 @@ class Miss(NamedTuple):
         adapter: The name of the adapter that the call came through.
         place: Where the call belongs: the key of the first interaction there.
         key: Which interaction would have answered it.
+        is_withheld: Whether the replay has withheld what it asks for, so that it can't be generated.
     """
 
     path: Path
@@ -29,10 +30,14 @@ class Miss(NamedTuple):
     adapter: str
     place: Key
     key: Key
+    is_withheld: bool = False
 
     def error(self) -> StepNotRecordedError:
         """Return the error that says why, and how to mend it."""
         what, fixes = self._explained()
+        if self.is_withheld:
+            what += " It can't be generated: what it waits for was not handed out."
+            fixes = [fix for fix in fixes if fix != _KEEP]
         return StepNotRecordedError(
             what[0].upper() + what[1:],
             fixes=fixes,

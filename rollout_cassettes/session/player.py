@@ -379,8 +379,9 @@ class Player(Session):
         """Deal with a call that the cassette has no recording of."""
         with self._lock:
             self._missed.add(key)
-        if self._on_miss == "error" or self._is_in_vain(adapter, call, place):
-            raise Miss(self.path, self._playlist, adapter.name, place, key).error()
+        is_withheld = self._is_withheld(adapter, call, place)
+        if self._on_miss == "error" or is_withheld:
+            raise Miss(self.path, self._playlist, adapter.name, place, key, is_withheld).error()
         logger.info("%s is not in %s: it is generated live", key, self.path)
         self._prepare_live(adapter, call, place)
         if self._tape is not None:
@@ -395,7 +396,7 @@ class Player(Session):
             self._generated.add(key)
         return result
 
-    def _is_in_vain(self, adapter: Adapter, call: Call, place: Key) -> bool:
+    def _is_withheld(self, adapter: Adapter, call: Call, place: Key) -> bool:
         """Tell whether a live sample would wait for what was withheld: nobody works on that.
 
         It was submitted since the last sample, or for an earlier sample of the same step.

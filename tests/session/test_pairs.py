@@ -191,8 +191,9 @@ def test_a_further_sample_of_a_step_is_not_made_live(trainer, queue, path, on_mi
     with rc.replay(path=path, adapters=queue, on_miss=on_miss):
         trainer.submit(["a"])
         trainer.sample()
-        with pytest.raises(rc.StepNotRecordedError):
+        with pytest.raises(rc.StepNotRecordedError, match="can't be generated") as caught:
             trainer.sample()
+        assert "on_miss='record'" not in str(caught.value)
         trainer.step = 2
         assert step(trainer, ["b"]) == ([1], ["b!"])
 
