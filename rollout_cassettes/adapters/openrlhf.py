@@ -151,10 +151,15 @@ def _ahead(generator: Any, *, evaluates: bool) -> list[Any]:
     iterator = generator._dataloader_iter
     if iterator is None or len(waiting or ()) >= rollout.batch_size * rollout.n_samples_per_prompt:
         return []
-    wanted = getattr(rollout, "vllm_generate_batch_size", None) or rollout.batch_size
-    batches = list(_taken(iterator, wanted))
+    batches = list(_taken(iterator, _generated_at_once(rollout)))
     generator._dataloader_iter = itertools.chain(batches, iterator)
     return batches
+
+
+def _generated_at_once(rollout: Any) -> int:
+    """Return how many prompts a call draws first: a training batch, more, or fewer."""
+    size: int = getattr(rollout, "vllm_generate_batch_size", None) or rollout.batch_size
+    return size
 
 
 def _iterator(generator: Any, name: str, loader: Any) -> Iterator[Any]:
@@ -213,14 +218,15 @@ def _repeated(generator: Any, recorded: Exchange, live: Mapping[str, Any]) -> tu
     """Return a recorded output for the prompts that are next, and draw those."""
     samples, pass_rate, _, _ = recorded.response["output"]
     rollout = generator.args.rollout
-    drawn = min(len(live["rows"]), rollout.batch_size)
+    most = min(_generated_at_once(rollout), rollout.batch_size)
+    drawn = min(len(live["rows"]), most)
     _draw(generator, drawn)
-    if drawn < rollout.batch_size:
+    if drawn < most:
         _end(generator)
     generator._sample_buffer = []
     is_exhausted = generator._dataloader_iter is None
     return (
-        _fitted(samples, recorded.request, live, rollout.batch_size),
+        _fitted(samples, recorded.request, live, most),
         pass_rate,
         drawn,
         is_exhausted,

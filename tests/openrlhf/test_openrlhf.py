@@ -211,6 +211,18 @@ def test_repeat_mode_fits_whole_groups(generator, path, size):
     assert len({id(sample) for sample in samples}) == len(samples)
 
 
+def test_repeat_mode_draws_no_more_than_is_generated_at_once(generator, path):
+    """Which may be less than a batch (vllm_generate_batch_size): that is no end of the prompts."""
+    with rc.record(path=path):
+        live = fit(generator("abcd"), calls=1)
+    replayed = generator("abcdefg", batch_size=4, vllm_generate_batch_size=3)
+    with rc.replay(path=path, mode="repeat"):
+        again = fit(replayed)
+    assert [drawn for _, _, drawn, *_ in again] == [3, 3, 1]
+    assert [len(samples) for samples, *_ in again] == [6, 6, 2]
+    assert again[0][0] == live[0][0] + live[0][0][:2]
+
+
 def test_repeat_mode_fits_evaluations(generator, path):
     with rc.record(path=path, phases="val"):
         live = plain(generator(evaluated="xy").generate_eval_samples())
