@@ -61,6 +61,57 @@ def test_verl_v0_is_read_without_its_padding():
     assert (first.uid, first.group, first.prompt, first.metadata) == ("b", 0, "x", {"turns": 2})
 
 
+def test_trl_with_tools():
+    """Their tokens have no log-probs, and are masked; a completion of several messages is kept."""
+    turns = [{"role": "assistant", "content": "2"}, {"role": "tool", "content": "3"}]
+    completions = [turns, [{"role": "assistant", "content": "4"}]]
+    ids, mask, log_probs = [[7, 8], [9]], [[1, 0], [1]], [[-0.5, None], [-0.25]]
+    output = ([[1], [1]], ids, mask, completions, log_probs, {"bonus": [3, 4]}, None, [])
+    request = {"rows": [{"prompt": "a"}, {"prompt": "a"}], "num_generations": 2}
+    first, second = rc.adapters.TrlTrainer().trajectories(Exchange(request, {"output": output}))
+    assert (first.prompt, first.response, second.response) == ("a", "2\n\n3", "4")
+    assert first.mask.tolist() == [1, 0]
+    assert first.log_probs[0] == -0.5
+    assert np.isnan(first.log_probs[1])
+    assert first.metadata == {"bonus": 3, "completion": turns}
+    assert second.metadata == {"bonus": 4}
+    assert [(row.group, row.session) for row in (first, second)] == [(0, 0), (0, 1)]
+
+
+def test_trl_scored_with_several_rewards():
+    """They are weighted as the trainer does; one that is not told of a row is left out."""
+    output = {
+        "prompt_ids": np.array([[0, 1], [2, 3]]),
+        "prompt_mask": np.array([[0, 1], [1, 1]]),
+        "completion_ids": np.array([[4, 5, 0], [6, 7, 8]]),
+        "completion_mask": np.array([[1, 1, 0], [0, 0, 0]]),
+        "tool_mask": np.array([[1, 0, 1], [0, 0, 0]]),
+        "sampling_per_token_logps": np.array([[-1.0, 0.0, 0.0], [-1.0, -2.0, -3.0]]),
+        "advantages": np.array([0.5, -0.5]),
+    }
+    logs = {
+        "completion": ["of another", "a", "b"],
+        "rewards": {"length": [9.0, 1.0, 2.0], "form": [9.0, 3.0, float("nan")]},
+    }
+    response = {
+        "output": output,
+        "buffers": {"logs": logs},
+        "logged": 1,
+        "reward_weights": [1.0, 2.0],
+    }
+    request = {"rows": [{"prompt": "x", "response": "gold"}] * 2, "num_generations": 1}
+    adapter = rc.adapters.TrlTrainer("scored")
+    first, second = adapter.trajectories(Exchange(request, response))
+    assert (first.response, second.response) == ("a", "b")
+    assert (first.score, second.score) == (7.0, 2.0)
+    assert (first.prompt_ids.tolist(), first.response_ids.tolist()) == ([1], [4, 5])
+    assert (first.mask.tolist(), first.log_probs.tolist()) == ([1, 0], [-1.0, 0.0])
+    assert (second.response_ids.tolist(), second.mask.tolist()) == ([6, 7, 8], [0, 0, 0])
+    assert first.metadata["response"] == "gold"
+    cut = adapter.trajectories(Exchange(request, {**response, "logged": None}))
+    assert [(row.response, row.score) for row in cut] == [(None, None)] * 2
+
+
 def test_an_adapter_of_yours_says_how_it_is_read(tmp_path):
     """By the name that is in the manifest; it reads plain values."""
 

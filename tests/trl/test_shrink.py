@@ -53,6 +53,17 @@ def test_it_replays_what_is_asked_for_again(train_trl, large, tmp_path):
     assert session.played == [0, 1]
 
 
+def test_its_completions_are_those_of_the_kept_rows(large, tmp_path):
+    """For people who look at it, with their rewards."""
+    _, path = large
+    rc.shrink(path, tmp_path / "small", rows=4)
+    for old, new in zip(rc.open_cassette(path), rc.open_cassette(tmp_path / "small"), strict=True):
+        assert len(new.trajectories) == 4
+        for row, was in zip(new.trajectories, old.trajectories[:4], strict=True):
+            assert (row.response, row.score) == (was.response, was.score)
+            assert row.response_ids.tolist() == was.response_ids.tolist()
+
+
 def test_the_number_of_tokens_is_that_of_the_kept_rows(train_trl, large, tmp_path):
     """TRL divides the loss by it."""
     scope, path = large

@@ -180,6 +180,49 @@ def test_an_unknown_scope_is_refused():
         rc.adapters.TrlTrainer(scope="rewarded")
 
 
+# ---- people who look at it
+
+
+@pytest.mark.parametrize("scope", ["generated", "scored"])
+@pytest.mark.parametrize("trainer", ["GRPO", "RLOO"])
+def test_people_see_the_completions(train_trl, cassette, trainer, scope):
+    """Grouped by prompt, without padding; with rewards where these are recorded."""
+    import trl
+
+    kept = []
+
+    class Watching(getattr(trl, f"{trainer}Trainer")):
+        def _generate(self, *args, **kwargs):
+            kept.append(super()._generate(*args, **kwargs))
+            return kept[-1]
+
+    Watching.__name__ = f"{trainer}Trainer"  # it tells which options it takes
+    options = scoped(scope, cassette, phases=BOTH)
+    live = train_trl(rc.record(**options), Watching, max_steps=2, eval_steps=2)
+    interactions = rc.open_cassette(cassette).interactions()
+    assert len(interactions) == len(kept) == 4
+    for interaction, output in zip(interactions, kept, strict=True):
+        rows = interaction.trajectories
+        texts = next(each for each in output[2:] if each is not None)
+        assert [row.prompt_ids.tolist() for row in rows] == output[0]
+        assert [row.response_ids.tolist() for row in rows] == output[1]
+        assert [row.response for row in rows] == [turns[0]["content"] for turns in texts]
+        assert [row.prompt for row in rows] == [
+            row["prompt"] for row in interaction.request["rows"]
+        ]
+        places = [divmod(number, 4) for number in range(len(rows))]
+        assert [(row.group, row.session) for row in rows] == places
+        if scope == "scored":
+            assert all(row.mask.all() for row in rows)
+            assert [row.score for row in rows] == [row.metadata["rewards/digits"] for row in rows]
+    if scope == "scored":
+        logs = live.trainer._logs
+        rows = [row for each in interactions[-2:] for row in each.trajectories]
+        assert [row.score for row in rows] == list(logs["rewards"]["digits"])
+        assert [row.metadata["advantage"] for row in rows] == list(logs["advantages"])
+        assert "ground_truth" in rows[0].metadata
+
+
 # ---- repeat mode
 
 

@@ -48,6 +48,23 @@ def added(trainer: Any, before: Mapping[str, Any], *, logs: bool) -> dict[str, A
     }
 
 
+def logged(trainer: Any, count: int) -> int | None:
+    """Return where the rows of the last call begin in the log of completions.
+
+    All processes log the rows of all, in the order of their ranks.
+
+    Args:
+        trainer: The trainer.
+        count: How many rows this process has.
+
+    Returns:
+        The place of its first row; None where the log is too short for them all.
+    """
+    own = trainer.accelerator
+    start: int = len(trainer._logs["prompt"]) - (own.num_processes - own.process_index) * count
+    return start if start >= 0 else None
+
+
 def put_back(trainer: Any, recorded: Mapping[str, Any]) -> None:
     """Add to a trainer's buffers what a recorded call added."""
     trainer.state.num_input_tokens_seen += recorded["tokens"]

@@ -25,9 +25,11 @@ from rollout_cassettes.adapters.excerpt import (
 )
 from rollout_cassettes.adapters.trl import buffers, run
 from rollout_cassettes.adapters.trl.groups import Groups, picked, select
+from rollout_cassettes.adapters.trl.reading import trajectories
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.errors import CassetteError
 from rollout_cassettes.patching import Call, EntryPoint
+from rollout_cassettes.trajectories import Trajectory
 
 Scope = Literal["generated", "scored"]
 
@@ -85,9 +87,15 @@ class TrlTrainer(Adapter):
 
     def capture(self, call: Call, result: Any, submitted: Sequence[Any]) -> dict[str, Any]:
         """Record what was returned, and what was added to the trainer's buffers."""
-        before = submitted[0]["buffers"]
-        logs = self.scope == "scored"
-        return {"output": result, "buffers": buffers.added(call.args[0], before, logs=logs)}
+        trainer, before = call.args[0], submitted[0]["buffers"]
+        if self.scope == "generated":
+            return {"output": result, "buffers": buffers.added(trainer, before, logs=False)}
+        return {
+            "output": result,
+            "buffers": buffers.added(trainer, before, logs=True),
+            "logged": buffers.logged(trainer, len(submitted[0]["rows"])),
+            "reward_weights": trainer.reward_weights.tolist(),
+        }
 
     def restore(
         self, call: Call, recorded: Exchange, submitted: Sequence[Any], shift: int | None
@@ -105,6 +113,10 @@ class TrlTrainer(Adapter):
         """Return the rows: prompts, and all columns of the data set where rewards are recorded."""
         rows: list[dict[str, Any]] = request["rows"]
         return rows
+
+    def trajectories(self, recorded: Exchange) -> list[Trajectory]:
+        """Return the completions; with their rewards where these are recorded."""
+        return trajectories(recorded.request, recorded.response)
 
     def start(self, call: Call) -> Iterable[Place]:
         """Refuse a trainer whose rollouts can't be replayed."""
@@ -127,12 +139,15 @@ class TrlTrainer(Adapter):
         rows, count = rows_of(groups), len(request["rows"])
         if "pixel_values" in (columns_of(response["output"]) or ()):
             raise ValueError("what was made of its images is not stored row by row")
-        logs = picked(response["buffers"]["logs"], rows, count, picker)
+        logs = response["buffers"]["logs"]
         kept = {
+            **response,
             "output": picked(response["output"], rows, count, picker),
-            "buffers": {**response["buffers"], "logs": logs},
+            "buffers": {**response["buffers"], "logs": picked(logs, rows, count, picker)},
             "cut": True,
         }
+        if picker.length(logs.get("prompt")) != count:  # it has rows of others, and stays whole
+            kept["logged"] = None
         return Excerpt({**request, "rows": [request["rows"][row] for row in rows]}, kept, rows)
 
     def fields(self, recorded: Skeletons) -> list[str]:
