@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 from unittest import mock
 
 from rollout_cassettes.adapters import Adapter, Exchange
@@ -188,11 +189,15 @@ def identity(bench: Bench) -> None:
 
 def trajectories(bench: Bench) -> None:
     """What is recorded can be looked at, without the framework."""
+    found = 0
     for interaction in bench.cassette(numpy=True).interactions():
         recorded = Exchange(interaction.request, interaction.response)
-        rows: object = bench.adapter.trajectories(recorded)
+        rows: Any = bench.adapter.trajectories(recorded)
         good = isinstance(rows, list) and all(isinstance(row, Trajectory) for row in rows)
         require(good, f"trajectories() gave {rows!r} for {interaction.key}")
+        found += len(rows)
+    if not found:
+        raise NotApplicableError("trajectories() gave none: who looks at a recording sees no rows")
 
 
 FUNCTIONS: dict[str, Callable[[Bench], None]] = {

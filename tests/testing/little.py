@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import uuid
 
+from rollout_cassettes import Trajectory
 from rollout_cassettes.adapters import Adapter, EntryPoint, Place, Role
 from rollout_cassettes.testing import Run
 
@@ -104,6 +105,14 @@ class Good(Adapter):
     def rows(self, request):
         batches = request if isinstance(request, list) else [request]
         return [{"prompt": prompt} for batch in batches for prompt in batch.values()]
+
+    def trajectories(self, recorded):
+        if isinstance(recorded.response, list):  # of a validation, there are scores alone
+            return []
+        answers = enumerate(recorded.response.values())
+        return [
+            Trajectory(row=n, response=each["text"], score=each["score"]) for n, each in answers
+        ]
 
 
 class Handing(Good):
@@ -216,6 +225,13 @@ class Misreading(Good):
 
     def trajectories(self, recorded):
         return [{"response": "a"}]
+
+
+class Unreadable(Good):
+    """Has no trajectories."""
+
+    def trajectories(self, recorded):
+        return []
 
 
 class Unstorable(Good):

@@ -18,7 +18,10 @@ class Engine:
 
     def generate(self, prompts, step, phase="train"):
         self.requests += len(prompts)
-        return {"ids": torch.randint(9, (len(prompts), 4)), "texts": [p.upper() for p in prompts]}
+        return {
+            "response_ids": torch.randint(9, (len(prompts), 4)),
+            "text": [p.upper() for p in prompts],
+        }
 
     async def agenerate(self, prompts, step, phase="train"):
         await asyncio.sleep(0)
@@ -29,8 +32,8 @@ def fit(rollout, prompts):
     weights, log = torch.zeros(4), []
     for step in range(1, 4):
         batch = rollout(prompts, step)
-        weights += (batch["ids"].float() * torch.rand(len(prompts), 1)).mean(0)
-        log.append((batch["texts"], rollout(["v"], step, "val")["ids"]))
+        weights += (batch["response_ids"].float() * torch.rand(len(prompts), 1)).mean(0)
+        log.append((batch["text"], rollout(["v"], step, "val")["response_ids"]))
     return weights, log
 
 

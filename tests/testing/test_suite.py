@@ -76,6 +76,7 @@ def test_what_is_wrong_is_found(adapter, checks, told, monkeypatch):
     [
         (little.Unfitting, "repeat", "NotImplementedError"),
         (little.Uncomparing, "mismatch", "requests are not compared"),
+        (little.Unreadable, "trajectories", "gave none"),
     ],
 )
 def test_what_can_not_be_checked_is_told(adapter, check, why):
