@@ -17,6 +17,9 @@ from rollout_cassettes.errors import AdapterLoadError, shorten
 GROUP = "rollout_cassettes.adapters"
 """Holds lines such as ``little = "little_adapter:LittleAdapter"``."""
 
+_PARTS = ("name", "step_kind", "entry_points")
+"""What an adapter's class has to say, and its base doesn't."""
+
 
 @functools.cache
 def offers() -> Mapping[str, Sequence[EntryPoint]]:
@@ -40,10 +43,13 @@ def load(offered: Sequence[EntryPoint]) -> Adapter:
     try:
         found = offer.load()
         adapter = found if isinstance(found, Adapter) else found()
-    except Exception as error:
+    except (Exception, SystemExit) as error:  # a script, which exits where it is imported
         raise broken(offer, f"which can't be loaded: {type(error).__name__}: {error}") from error
     if not isinstance(adapter, Adapter):
         raise broken(offer, f"which is no adapter: {shorten(adapter)}")
+    missing = [part for part in _PARTS if not hasattr(adapter, part)]
+    if missing:
+        raise broken(offer, f"which has no {' and no '.join(missing)}")
     if adapter.name != offer.name:
         raise broken(offer, f"whose own name is {adapter.name!r}: both have to be the same")
     if not adapter.entry_points:

@@ -94,7 +94,7 @@ def _find(name: str) -> None:
         _found.add(name)  # its module may ask for what is registered
         try:
             _enter(offered)
-        except AdapterLoadError:
+        except BaseException:  # also one who interrupts: the next session looks again
             _found.discard(name)
             raise
 

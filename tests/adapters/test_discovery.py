@@ -118,14 +118,25 @@ BROKEN = {
     "no adapter": ("shouting = builtins:dict", "is no adapter: {}"),
     "a module": ("shouting = shouting_adapter", "TypeError"),
     "another name": ("whispering = shouting_adapter:Shouting", "own name is 'shouting'"),
+    "a class without parts": ("shouting = shouting_adapter:Mute", "no name and no entry_points"),
+    "a script": ("shouting = shouting_script:Shouting", "SystemExit: 2"),
     "a name of ours": ("verl_v1 = shouting_adapter:Shouting", "own name is 'shouting'"),
 }
+
+
+MUTE = """
+
+class Mute(Adapter):
+    step_kind = "call"
+    place = request = capture = restore = None
+"""
 
 
 @pytest.mark.parametrize(("line", "why"), BROKEN.values(), ids=BROKEN)
 def test_what_is_wrong_is_told(installation, monkeypatch, line, why):
     """With the distribution, and where it says that the adapter is."""
-    installation.add(line, shouting_adapter=ADAPTER)
+    modules = {"shouting_adapter": ADAPTER + MUTE, "shouting_script": "raise SystemExit(2)"}
+    installation.add(line, **modules)
     monkeypatch.syspath_prepend(installation.directory)
     monkeypatch.delitem(sys.modules, "shouting_adapter", raising=False)
     with pytest.raises(rc.AdapterLoadError, match=re.escape(why)) as caught:
@@ -134,6 +145,23 @@ def test_what_is_wrong_is_told(installation, monkeypatch, line, why):
     assert (error.distribution, error.adapter) == ("shouting-adapter 1.5", name)
     assert error.target == target
     assert "Upgrade, mend or uninstall shouting-adapter." in error.fixes
+
+
+def test_one_that_was_interrupted_is_looked_for_again(installation):
+    """Else the next session would do without it, and say nothing."""
+    installation.add(LINE, shouting_adapter="raise KeyboardInterrupt")
+    assert (
+        installation.printed("""
+import rollout_cassettes as rc
+for _ in range(2):
+    try:
+        with rc.record(path="c"):
+            pass
+    except KeyboardInterrupt:
+        print("interrupted")
+""").split()
+        == ["interrupted"] * 2
+    )
 
 
 def test_a_session_that_would_use_a_broken_one_does_not_open(installation):
