@@ -16,6 +16,8 @@ from rollout_cassettes.testing.run import MakeRun
 
 PASSED = "passed"
 
+_FAILED = "FAILED: "
+
 
 def check_adapter(
     adapter: Adapter | str,
@@ -61,9 +63,9 @@ def check_adapter(
             except NotApplicableError as reason:
                 outcomes[name] = f"not checked: {reason}"
             except AssertionError as error:
-                failures[name], outcomes[name] = error, f"FAILED: {error}"
+                failures[name], outcomes[name] = error, f"{_FAILED}{error}"
             except Exception as error:  # noqa: BLE001 - the adapter's, or the framework's
-                failures[name], outcomes[name] = error, f"FAILED: {type(error).__name__}: {error}"
+                failures[name], outcomes[name] = error, f"{_FAILED}{type(error).__name__}: {error}"
     for generator, state in before.states.items():
         restore(generator, state)
     if failures:
@@ -73,10 +75,17 @@ def check_adapter(
 
 
 def _report(name: str, outcomes: Mapping[str, str], failed: int) -> str:
-    """Return the outcomes as a table, one check a row."""
+    """Return the outcomes as a table, one check a row; what several checks came upon is told once."""
+    first = {told: check for check, told in reversed(list(outcomes.items()))}
+    told_once = {
+        check: f"{_FAILED}as {first[told]!r}"
+        if told.startswith(_FAILED) and first[told] != check
+        else told
+        for check, told in outcomes.items()
+    }
     width = max(map(len, outcomes))
     rows = [
         textwrap.indent(text, " " * (width + 4)).replace(" " * (width + 2), f"  {check:{width}}", 1)
-        for check, text in outcomes.items()
+        for check, text in told_once.items()
     ]
     return "\n".join([f"{name!r} fails {failed} of {len(outcomes)} checks:", *rows])

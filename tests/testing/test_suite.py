@@ -165,6 +165,13 @@ def test_the_report_says_what_came_of_every_check():
     assert [line[2:14].strip() for line in lines[1:]] == list(CHECKS)
 
 
+def test_what_several_checks_come_upon_is_told_once():
+    """Most of them look at the run that is recorded, and if that fails there is one thing to read."""
+    found = failing(little.Unstorable(), checks=["recording", "replay", "generators"])
+    assert "which a cassette can't hold" in found["recording"]
+    assert found["replay"] == found["generators"] == "as 'recording'"
+
+
 def test_an_adapter_is_named_and_checks_are_chosen():
     with pytest.raises(ValueError, match="no adapter is named"):
         check_adapter("little", little.make_run)
