@@ -39,6 +39,23 @@ def test_two_processes_replay_what_they_recorded(tmp_path):
         assert [each.rank for each in cassette.interactions(0)] == [0, 1]
         completions = [completion_ids(each.response["output"]) for each in cassette.interactions(0)]
         assert completions[0] != completions[1]
+    told_as_they_were(cassette, tmp_path / "of-rank-0" / "assets" / "model")
+
+
+def told_as_they_were(scored, model):
+    """Assert that each row has its own text and reward: all processes log those of all."""
+    from transformers import AutoTokenizer
+
+    from tests.trl.training import digits
+
+    decode = AutoTokenizer.from_pretrained(model).decode
+    rows = [row for each in scored.interactions() for row in each.trajectories]
+    assert len(rows) == 8 * 2 * 2
+    texts = [[{"content": row.response}] for row in rows]
+    rewards = digits(texts, [row.metadata["ground_truth"] for row in rows])
+    assert [row.score for row in rows] == pytest.approx(rewards)
+    for row in rows:
+        assert decode(row.response_ids, skip_special_tokens=True) == row.response
 
 
 def completion_ids(output):

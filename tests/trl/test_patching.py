@@ -227,13 +227,14 @@ def test_environments_are_recorded_with_their_rewards_only(train_trl, cassette):
     assert "scope='scored'" in str(caught.value)
 
 
-def test_generating_that_changes_the_model_is_refused(train_trl, cassette):
+@pytest.mark.parametrize("method", ["evaluate", "predict"])
+def test_generating_that_changes_the_model_is_refused(train_trl, cassette, method):
     """Before it has: also where the trainer is only to evaluate."""
     made = train_trl.make()
     made.use_transformers_continuous_batching = True
     with pytest.raises(rc.CassetteError, match="changes the model"):  # noqa: SIM117
         with rc.record(path=cassette, phases="val"):
-            made.evaluate()
+            getattr(made, method)(made.eval_dataset)
 
 
 def test_a_release_without_the_method_is_named(cassette, monkeypatch):

@@ -21,7 +21,8 @@ def entry_points(adapter: str) -> tuple[EntryPoint, ...]:
     Args:
         adapter: The name of the adapter.
     """
-    runs = [f"{trainer}.{method}" for trainer in TRAINERS for method in ("train", "evaluate")]
+    methods = ("train", "evaluate", "predict")
+    runs = [f"{trainer}.{method}" for trainer in TRAINERS for method in methods]
     return tuple(
         EntryPoint.to(adapter, target, framework="trl", role=Role.START, overrides=True)
         for target in (*runs, _ASYNC)
