@@ -40,7 +40,9 @@ class Statistics:
         """Count trajectories."""
         rows = list(trajectories)
         scores = [row.score for row in rows if row.score is not None]
-        groups = {(row.step, row.phase, row.uid) for row in rows if row.uid is not None}
+        names = [row.group if row.uid is None else row.uid for row in rows]
+        prompts = zip(rows, names, strict=True)
+        groups = {(row.step, row.phase, name) for row, name in prompts if name is not None}
         mean = _mean(scores) if scores else None
         return cls(
             rows=len(rows),

@@ -107,6 +107,7 @@ def test_figures_of_a_batch():
     assert (figures.reward, figures.reward_std, figures.reward_max) == (1.5, 0.5, 2)
     assert (figures.response_tokens, figures.response_length) == (None, None)
     assert Statistics.of([]) == Statistics()
+    assert Statistics.of([Trajectory(group=number // 2) for number in range(4)]).groups == 2
 
 
 @pytest.mark.parametrize(

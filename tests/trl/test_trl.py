@@ -212,6 +212,7 @@ def test_people_see_the_completions(train_trl, cassette, trainer, scope):
         ]
         places = [divmod(number, 4) for number in range(len(rows))]
         assert [(row.group, row.session) for row in rows] == places
+        assert interaction.figures.statistics.groups == len(rows) // 4
         if scope == "scored":
             assert all(row.mask.all() for row in rows)
             assert [row.score for row in rows] == [row.metadata["rewards/digits"] for row in rows]
