@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
 from rollout_cassettes.adapters.excerpt import Excerpt, Group, Skeletons, matched, rows_of
-from rollout_cassettes.adapters.trl.groups import Groups
+from rollout_cassettes.adapters.fitting import Groups
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.errors import CassetteError
 from rollout_cassettes.patching import Call, EntryPoint

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from rollout_cassettes.adapters.adapter import Adapter, Exchange, Place
 from rollout_cassettes.adapters.excerpt import Excerpt, Group, Skeletons, grouped, rows_of
-from rollout_cassettes.adapters.trl.groups import Groups
+from rollout_cassettes.adapters.fitting import Groups
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.cassette.tree.codec import KIND
 from rollout_cassettes.cassette.tree.picking import Picker

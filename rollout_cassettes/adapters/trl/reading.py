@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from rollout_cassettes.adapters.trl.groups import Groups
+from rollout_cassettes.adapters.fitting import Groups
 from rollout_cassettes.trajectories import Trajectory
 
 

@@ -23,8 +23,8 @@ from rollout_cassettes.adapters.excerpt import (
     rows_of,
     without,
 )
+from rollout_cassettes.adapters.fitting import Groups, picked, select
 from rollout_cassettes.adapters.trl import buffers, run
-from rollout_cassettes.adapters.trl.groups import Groups, picked, select
 from rollout_cassettes.adapters.trl.reading import trajectories
 from rollout_cassettes.cassette.key import TRAIN
 from rollout_cassettes.errors import CassetteError

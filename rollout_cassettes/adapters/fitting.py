@@ -1,6 +1,6 @@
 """Fitting recorded rows to another number of prompts, whole groups at a time.
 
-TRL repeats each prompt ``num_generations`` times, in rows that follow each other.
+In the batches of TRL, SkyRL and OpenRLHF the rows of a prompt follow each other, as many for each.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from rollout_cassettes.cassette.tree.codec import KIND
 from rollout_cassettes.cassette.tree.picking import Picker
+from rollout_cassettes.errors import CassetteError
 
 
 class Groups(NamedTuple):
@@ -37,7 +38,16 @@ class Groups(NamedTuple):
 
         Args:
             live: The rows that are asked for.
+
+        Raises:
+            CassetteError: If there are some, and none were recorded.
         """
+        if live.rows and not self.rows:
+            raise CassetteError(
+                f"Nothing was recorded that could be repeated: {live.rows} rows are asked for, and the "
+                "recording has none.",
+                fixes=["Leave the step out: replay(steps=...).", "Record it again, with rows."],
+            )
         count = self.rows // self.size
         return [
             (row // live.size % count) * self.size + row % live.size % self.size

@@ -1,11 +1,12 @@
-"""Fitting rows of TRL's trainers to other batches."""
+"""Fitting recorded rows to other batches."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from rollout_cassettes.adapters.trl.groups import Groups, select
+import rollout_cassettes as rc
+from rollout_cassettes.adapters.fitting import Groups, select
 
 
 @pytest.mark.parametrize(
@@ -19,11 +20,18 @@ from rollout_cassettes.adapters.trl.groups import Groups, select
         ((4, 2), (6, 3), [0, 1, 0, 2, 3, 2]),
         ((2, 4), (4, 4), [0, 1, 0, 1]),
         ((6, 4), (8, 4), [0, 1, 0, 1, 2, 3, 2, 3]),
+        ((4, 2), (0, 2), []),
+        ((0, 2), (0, 2), []),
     ],
 )
 def test_whole_groups_are_gone_through_again_or_left_out(recorded, live, rows):
     """Groups of another size are filled up, or cut; a group may be spread over processes."""
     assert Groups.of(*recorded).fitted(Groups.of(*live)) == rows
+
+
+def test_of_no_rows_none_can_be_repeated():
+    with pytest.raises(rc.CassetteError, match="2 rows are asked for"):
+        Groups.of(0, 2).fitted(Groups.of(2, 2))
 
 
 def test_what_has_a_value_for_each_row_is_selected():
