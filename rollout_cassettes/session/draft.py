@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
+from rollout_cassettes.cassette import Key, reads
 from rollout_cassettes.cassette.fresh import beside
 from rollout_cassettes.cassette.rank import own_rank
 from rollout_cassettes.errors import CassetteError, CassetteWriteError
@@ -18,7 +22,7 @@ class Draft:
     """A directory beside a cassette, which takes its place if all that was to be recorded is in it.
 
     The cassette stays as it is where the block ends in an exception, and where nothing was recorded, or
-    not all of it.
+    not all of it. What else is in its directory, such as other cassettes, stays in any case.
 
     Args:
         path: The cassette's directory.
@@ -83,7 +87,7 @@ class Draft:
 
     def _copy(self) -> None:
         try:
-            shutil.copytree(self._target, self.directory)
+            shutil.copytree(self._target, self.directory, ignore=_not_own)
         except OSError as error:
             raise CassetteWriteError(
                 f"{self._target} can't be copied, to be kept as it is where the block fails: {error}.",
@@ -108,4 +112,17 @@ class Draft:
         except OSError:
             old.rename(self._target)
             raise
+        for name in _not_own(old, [entry.name for entry in old.iterdir()]):
+            (old / name).rename(self._target / name)
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _not_own(directory: str | os.PathLike[str], names: Iterable[str]) -> set[str]:
+    """Return the names of what is in a cassette's directory, and is no part of the cassette."""
+    return {name for name in names if not _is_own(name) or Path(directory, name).is_dir()}
+
+
+def _is_own(name: str) -> bool:
+    """Tell whether a file's name is one that a cassette has, or gives while it writes."""
+    stem = re.split(r"\.(?:safetensors|msgpack)\b", name.removeprefix("."))[0]
+    return name.startswith((reads.NAME, f".{reads.NAME}.")) or Key.from_stem(stem) is not None

@@ -57,6 +57,27 @@ def test_a_cassette_that_was_not_there_is_made(engine, path, rewrite):
     assert rc.open_cassette(path / "deeper").steps == [7]
 
 
+@pytest.mark.parametrize("mode", ["once", "new_steps", "all", "rewrite"])
+def test_what_else_is_in_the_directory_stays(engine, path, old, discard, mode):
+    """Cassettes below it, and files that are none of its own."""
+    if mode == "once":
+        for file in path.iterdir():
+            file.unlink()
+    (path / "README.md").write_text("What this is.")
+    (path / "step-by-step.md").touch()
+    with discard("once", path=path / "below"):
+        engine.generate(["below"], 1)
+    with discard(mode):
+        engine.generate(["new"], 7)
+        (path / "below" / "late").touch()  # as who records into it meanwhile
+    assert 7 in rc.open_cassette(path).steps
+    assert (path / "README.md").read_text() == "What this is."
+    assert (path / "step-by-step.md").exists()
+    assert (path / "below" / "late").exists()
+    assert [each.request for each in rc.open_cassette(path / "below")] == [["below"]]
+    assert siblings(path) == ["cassette"]
+
+
 def test_a_link_stays_and_what_it_points_to_is_rewritten(engine, path, old, rewrite):
     link = path.with_name("link")
     link.symlink_to(path)
@@ -172,7 +193,7 @@ def test_an_exception_is_explanation_enough(path, old, rewrite, caplog):
 
 @pytest.fixture
 def discard(path, generate):
-    return lambda mode: rc.use_cassette(
+    return lambda mode, path=path: rc.use_cassette(
         path, record_mode=mode, adapters=generate, on_failure="discard"
     )
 
