@@ -193,11 +193,10 @@ class Run:
         self.suite.used.add(path)
         if records(options["record_mode"], path):
             self._refuse_shared(path, test, options["record_mode"], shared=shared)
-        options = {name: value for name, value in options.items() if name != "name"}
-        options["metadata"] = {**(options.get("metadata") or {}), **metadata}
+        opened = _checked(path, options, metadata)
         with ExitStack() as after, ExitStack() as block:
             try:
-                session = block.enter_context(use_cassette(path, **options, on_failure="discard"))
+                session = block.enter_context(opened)
             except CassetteNotFoundError as error:
                 raise self._not_found(error, test) from None
             after.push(lambda kind, _error, _traceback: self._note(path, test, session, kind))
@@ -278,6 +277,22 @@ class Run:
         if summary.recorded and failed is None and not (summary.faults or summary.omissions):
             self._recorded_by[path] = test or SHARED
         self.report.uses.append(Use.of(path, test, summary, failed=failed is not None))
+
+
+def _checked(path: Path, options: Mapping[str, Any], metadata: Mapping[str, str]) -> use_cassette:
+    """Return what opens a cassette.
+
+    Raises:
+        CassetteError: If an option has a value that it doesn't take.
+    """
+    chosen = {name: value for name, value in options.items() if name != "name"}
+    try:
+        chosen["metadata"] = {**(chosen.get("metadata") or {}), **metadata}
+        return use_cassette(path, **chosen, on_failure="discard")
+    except (TypeError, ValueError) as error:
+        raise CassetteError(
+            f"The cassette {path} can't be opened as it is asked for: {error}."
+        ) from error
 
 
 def _name(item: pytest.Item, options: Mapping[str, Any]) -> str | Path:
