@@ -49,6 +49,8 @@ def test_what_is_there_already_stays(tmp_path):
     assert "is there already" in invoke("report", DEMO, "-o", output, status=1).stderr
     assert output.read_text() == "mine"
     invoke("report", DEMO, "-o", output, "--overwrite")
+    done = invoke("report", DEMO, "-o", tmp_path, "--overwrite", status=1)
+    assert "is not replaced" in done.stderr
 
 
 def test_a_damaged_interaction_is_named_and_the_others_are_shown(demo, tmp_path):
