@@ -58,6 +58,8 @@ def show(
     with reported(errors):
         if row is not None and step is None:
             raise typer.BadParameter("--row needs --step")
+        if text and (json or row is not None):
+            raise typer.BadParameter("--text goes with neither --json nor --row")
         if text and path.is_file():
             _print_lines(file_lines(path))
             return
