@@ -232,7 +232,9 @@ class Run:
         """Return the error for a missing cassette, with the command that records it."""
         near = [fix for fix in error.fixes if fix.startswith("Did you mean")]
         command = f"Record it: {self._command(test, 'once')}"
-        return CassetteNotFoundError(error.what, fixes=[command, *near], path=error.path)
+        unmarked = [] if test is None else ["If the test makes no rollout, it needs no mark."]
+        fixes = [command, *near, *unmarked]
+        return CassetteNotFoundError(error.what, fixes=fixes, path=error.path)
 
     def _command(self, test: str | None, mode: str) -> str:
         """Return the command that records a test's cassette, or all of them."""
