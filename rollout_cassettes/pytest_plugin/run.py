@@ -87,7 +87,7 @@ class Run:
 
     def expect(self, item: pytest.Item) -> None:
         """Take note of a test that is marked or asks for the fixture, and let it have the fixture."""
-        if isinstance(item, pytest.Function):
+        if hasattr(item, "_fixtureinfo"):  # functions, and doctests
             _request_fixture(item)
         with suppress(CassetteError):  # the fixture will raise it, where the test can be told
             given = settings.marked(item)
@@ -155,7 +155,7 @@ class Run:
             CassetteNotFoundError: If it is to be replayed, and is not there.
             CassetteError: If an option is unknown, or the cassette can't be recorded in this run.
         """
-        given = {"steps": steps, "mode": mode, **options}
+        given = {"name": name, "steps": steps, "mode": mode, **options}
         resolved = settings.resolve(self._config, given, {})
         path = self._config.rootpath / self._config.getini("rollout_cassette_dir") / name
         failures = self._failures
@@ -303,7 +303,7 @@ def _name(item: pytest.Item, options: Mapping[str, Any]) -> str | Path:
     return directory_name(name_in_module(item)) if name is None else name
 
 
-def _request_fixture(item: pytest.Function) -> None:
+def _request_fixture(item: Any) -> None:
     """Let a test have the fixture before its others of the same scope: they may make rollouts."""
     names = [name for name in item.fixturenames if name != FIXTURE]
     known = item._fixtureinfo.name2fixturedefs  # noqa: SLF001 - pytest 9 has no other way to ask

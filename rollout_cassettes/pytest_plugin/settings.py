@@ -73,7 +73,7 @@ def checked(given: Any, origin: str) -> None:
     """Refuse options that there are not.
 
     Raises:
-        CassetteError: Naming those that there are.
+        CassetteError: Naming those that there are; or if the name is none.
     """
     if not isinstance(given, Mapping):
         raise CassetteError(f"{origin} gives {shorten(given)}, where a dict of options belongs.")
@@ -87,6 +87,7 @@ def checked(given: Any, origin: str) -> None:
                     f"It takes {', '.join(OPTIONS)}.",
                 ],
             )
+    _check_name(given, origin)
 
 
 def _check_name(given: Mapping[str, Any], origin: str) -> None:
