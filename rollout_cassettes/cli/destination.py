@@ -47,6 +47,9 @@ def written(
             path.rename(scratch / f"{path.name}.old")
         made.rename(path)
     except OSError as error:
+        at = path if error.filename is None else Path(error.filename)
+        if at != path and not at.is_relative_to(scratch):
+            raise  # what is read is to blame, not what is written
         raise CassetteError(f"{path} can't be written to: {error}.") from error
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
