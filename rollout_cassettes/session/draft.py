@@ -6,6 +6,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 
 from rollout_cassettes.cassette import Key, reads
@@ -106,14 +107,16 @@ class Draft:
             self.directory.rename(self._target)
             return
         old = beside(self._target, "old")
+        others = _not_own(self._target, [entry.name for entry in self._target.iterdir()])
         self._target.rename(old)
-        try:
+        with ExitStack() as undo:
+            undo.callback(old.rename, self._target)
             self.directory.rename(self._target)
-        except OSError:
-            old.rename(self._target)
-            raise
-        for name in _not_own(old, [entry.name for entry in old.iterdir()]):
-            (old / name).rename(self._target / name)
+            undo.callback(self._target.rename, self.directory)
+            for name in others:
+                (old / name).rename(self._target / name)
+                undo.callback((self._target / name).rename, old / name)
+            undo.pop_all()
         shutil.rmtree(old, ignore_errors=True)
 
 

@@ -159,6 +159,28 @@ def test_strictness_turns_that_into_an_error(engine, path, old, rewrite):
     assert siblings(path) == ["cassette"]
 
 
+@pytest.mark.parametrize("refused", ["README.md", "below"])
+def test_the_old_one_stays_where_what_else_is_there_can_not_stay(  # noqa: PLR0917
+    engine, path, old, rewrite, monkeypatch, refused
+):
+    """As a directory that is a mount point."""
+    (path / "README.md").touch()
+    (path / "below").mkdir()
+    rename = Path.rename
+
+    def fail(self, target):
+        if self.name == refused:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(rc.CassetteWriteError, match="busy"), rewrite(on_unstorable="error"):
+        engine.generate(["new"], 7)
+    assert {file.name for file in path.iterdir()} == {*old, "README.md", "below"}
+    assert {name: (path / name).read_bytes() for name in old} == old
+    assert siblings(path) == ["cassette"]
+
+
 def test_the_old_one_is_not_written_by_others_meanwhile(engine, path, old, rewrite, generate):
     with rewrite():
         for make in (rewrite, lambda: rc.record(path=path, adapters=generate)):
