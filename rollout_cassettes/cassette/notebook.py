@@ -41,12 +41,16 @@ def cassette_bundle(cassette: Cassette) -> dict[str, str]:
             sound.append((key, cassette.interaction(key).manifest))
         except CassetteError as error:
             wrong.append(error.what)
+        except OSError as error:
+            wrong.append(f"{key} can't be read: {error}.")
     read = []
     for key, manifest in _few(sound):
         try:
             read.append((manifest, cassette.interaction(key).figures))
         except CassetteError as error:
             wrong.append(error.what)
+        except OSError as error:
+            wrong.append(f"{key} can't be read: {error}.")
     if len(read) < len(sound):
         wrong.append(f"{len(read)} of {len(cassette.keys)} interactions are shown.")
     if not read:
@@ -67,7 +71,15 @@ def cassette_bundle(cassette: Cassette) -> dict[str, str]:
 
 
 def interaction_bundle(interaction: Interaction) -> dict[str, str]:
-    """Show an interaction: its first rows, one trajectory, and what else it holds."""
+    """Show an interaction: its first rows, one trajectory, and what else it holds; or why it can't be read."""
+    try:
+        return _interaction_bundle(interaction)
+    except (CassetteError, OSError) as error:
+        text = f"{interaction.path.parent}: {interaction.key}\n{error}"
+        return {"text/plain": text, "text/html": lines(text)}
+
+
+def _interaction_bundle(interaction: Interaction) -> dict[str, str]:
     rows = interaction.trajectories
     shown = rows[:_MOST_ROWS]
     more = f"{len(shown)} of {len(rows)} rows are shown." if len(shown) < len(rows) else ""

@@ -36,6 +36,7 @@ class Format(str, enum.Enum):
 
 
 _SUFFIXES = {Format.JSONL: "-jsonl", Format.PARQUET: ".parquet", Format.HF_DATASET: "-dataset"}
+_SUFFIXES_INSIDE = {Format.JSONL: [".jsonl"], Format.HF_DATASET: [".arrow", ".json"]}
 _PACKAGES = {Format.PARQUET: ["pyarrow"], Format.HF_DATASET: ["pyarrow", "datasets"]}
 
 
@@ -78,7 +79,7 @@ def export(
         keys = [each.key for each in cassette.interactions(step)]
         at = [(cassette, key) for key in keys]
         counted = _Counted(_rows(opening(tracked(at, "Exporting", errors)), decode))
-        with written(output, overwrite=overwrite) as made:
+        with written(output, overwrite=overwrite, suffixes=_SUFFIXES_INSIDE.get(to)) as made:
             _WRITERS[to](counted, made)
             if not counted.count:
                 raise _no_rows(path)

@@ -43,7 +43,8 @@ def git_setup(
         _git(path, "rev-parse", "--git-dir")
         attributes = path / ".gitattributes"
         _add_lines(attributes, ATTRIBUTES)
-        textconv = shlex.join([sys.executable, "-m", "rollout_cassettes", "show", "--text"])
+        shown = ["show", "--text", "--tolerant"]
+        textconv = shlex.join([sys.executable, "-m", "rollout_cassettes", *shown])
         _git(path, "config", f"diff.{DRIVER}.textconv", textconv)
         _git(path, "config", f"diff.{DRIVER}.cachetextconv", "true")
     if json:

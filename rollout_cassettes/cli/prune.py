@@ -75,8 +75,8 @@ def _doomed(cassette: Cassette, keep_last: int | None, age: timedelta | None) ->
         steps = steps[: max(len(steps) - keep_last, 0)]
     if age is None:
         return list(steps)
-    limit = datetime.now(timezone.utc) - age
-    return [step for step in steps if _recorded_at(cassette, step) < limit]
+    now = datetime.now(timezone.utc)
+    return [step for step in steps if now - _recorded_at(cassette, step) > age]
 
 
 def _recorded_at(cassette: Cassette, step: int) -> datetime:

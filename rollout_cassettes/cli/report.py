@@ -116,6 +116,8 @@ def _gathered(
             yield gather(interaction, criteria, decode)
         except CassetteError as error:
             part.wrong.append(error.what)
+        except OSError as error:
+            part.wrong.append(f"{interaction.path} can't be read: {error}.")
         else:
             adapters.add(interaction.manifest.adapter)
             part.about = about(interaction.manifest, adapters)

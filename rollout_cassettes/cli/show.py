@@ -18,6 +18,7 @@ from rollout_cassettes.cli.opening import opened, opening, places
 from rollout_cassettes.cli.output import Json, display, print_json
 from rollout_cassettes.cli.progress import tracked
 from rollout_cassettes.cli.tokenizer import TokenizerPath, decoder
+from rollout_cassettes.display.visible import visible
 from rollout_cassettes.errors import CassetteError, spans
 from rollout_cassettes.trajectories import Trajectory
 from rollout_cassettes.trajectories.records import record
@@ -47,6 +48,12 @@ def show(
     text: Annotated[
         bool, typer.Option("--text", help="Show all values, a line each, as `git diff` needs it.")
     ] = False,
+    tolerant: Annotated[
+        bool,
+        typer.Option(
+            "--tolerant", help="With --text and a file: if it can't be read, say so as text."
+        ),
+    ] = False,
     json: Json = False,
 ) -> None:
     """Show what is in a cassette: its steps, the rows of a step, or one trajectory.
@@ -58,8 +65,10 @@ def show(
     with reported(errors):
         if row is not None and step is None:
             raise typer.BadParameter("--row needs --step")
+        if text and (json or row is not None):
+            raise typer.BadParameter("--text goes with neither --json nor --row")
         if text and path.is_file():
-            _print_lines(file_lines(path))
+            _print_lines(_tolerated(path) if tolerant else file_lines(path))
             return
         cassette = opened(path)
         if text:
@@ -136,6 +145,14 @@ def _text(interactions: Iterable[Interaction]) -> Iterator[str]:
         yield from manifest_lines(interaction.manifest, interaction.path)
         yield f"== {interaction.manifest.tensors.file}"
         yield from tensors_lines(interaction.tensors)
+
+
+def _tolerated(path: Path) -> Iterator[str]:
+    """Give the lines of a file, or why it has none: else git would show no file's changes at all."""
+    try:
+        yield from file_lines(path)
+    except CassetteError as error:
+        yield visible(error.what.replace(str(path), path.name))  # git's own copy has another path
 
 
 def _print_lines(lines: Iterable[str]) -> None:

@@ -83,6 +83,14 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         _run(item.config).expect(item)
 
 
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Do likewise for tests that a conftest.py has marked since."""
+    for item in items:
+        if item.get_closest_marker(FIXTURE) is not None:
+            _run(item.config).expect(item)
+
+
 def pytest_assertrepr_compare(
     config: pytest.Config, op: str, left: object, right: object
 ) -> list[str] | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any
 
 from rollout_cassettes.cassette import Cassette, Interaction
@@ -15,6 +17,9 @@ _FEW = 10
 
 _DEPTH = 4
 """How deep tensors are looked for, to tell whether a value is a batch."""
+
+_WIDE = 100
+"""Among how many parts of a container: others may be long, such as a range, or slow to read."""
 
 _ARRAYS = {"torch": "Tensor", "numpy": "ndarray", "tensordict": "TensorDictBase"}
 """The classes of what makes a batch, by the modules that have them where they are imported."""
@@ -102,9 +107,15 @@ def _is_batch(value: object, depth: int = _DEPTH) -> bool:
         return True
     if not depth or isinstance(value, (str, bytes)):
         return False
+    return any(_is_batch(part, depth - 1) for part in islice(_parts(value), _WIDE))
+
+
+def _parts(value: object) -> Iterator[object]:
+    """Give the parts of a container, one after the other."""
     if isinstance(value, Mapping):
-        return any(_is_batch(each, depth - 1) for each in value.values())
-    if isinstance(value, Sequence):
-        return any(_is_batch(each, depth - 1) for each in value)
-    fields = vars(value) if hasattr(value, "__dataclass_fields__") else {}
-    return any(_is_batch(each, depth - 1) for each in fields.values())
+        yield from value.values()
+    elif isinstance(value, Sequence):
+        yield from value
+    elif dataclasses.is_dataclass(value) and not isinstance(value, type):
+        for field in dataclasses.fields(value):
+            yield getattr(value, field.name, None)

@@ -20,8 +20,11 @@ NODE_ID = "node_id"
 SHARED = "use_rollout_cassette"
 """The metadata of a cassette that a fixture opened: its name."""
 
-_PARTIAL = ("lf", "stepwise")
-"""Options with which pytest leaves tests uncollected."""
+_PARTIAL = (
+    *("lf", "stepwise", "ignore", "ignore_glob"),
+    *("collectonly", "setupplan", "disable_rollout_cassettes"),
+)
+"""Options with which tests are not collected, or not run, or cassettes not opened."""
 
 
 class Suite:
@@ -132,7 +135,10 @@ def _metadata(path: Path) -> Mapping[str, Any]:
 
 
 def _selects_nothing(config: pytest.Config) -> bool:
-    chosen = config.args_source is pytest.Config.ArgsSource.ARGS
+    sources = pytest.Config.ArgsSource
+    chosen = config.args_source is sources.ARGS
+    if config.args_source is sources.INVOCATION_DIR:
+        chosen = config.invocation_params.dir != config.rootpath
     return not (chosen or any(getattr(config.option, name, False) for name in _PARTIAL))
 
 

@@ -87,7 +87,7 @@ class Run:
 
     def expect(self, item: pytest.Item) -> None:
         """Take note of a test that is marked or asks for the fixture, and let it have the fixture."""
-        if isinstance(item, pytest.Function):
+        if hasattr(item, "_fixtureinfo"):  # functions, and doctests
             _request_fixture(item)
         with suppress(CassetteError):  # the fixture will raise it, where the test can be told
             given = settings.marked(item)
@@ -155,7 +155,7 @@ class Run:
             CassetteNotFoundError: If it is to be replayed, and is not there.
             CassetteError: If an option is unknown, or the cassette can't be recorded in this run.
         """
-        given = {"steps": steps, "mode": mode, **options}
+        given = {"name": name, "steps": steps, "mode": mode, **options}
         resolved = settings.resolve(self._config, given, {})
         path = self._config.rootpath / self._config.getini("rollout_cassette_dir") / name
         failures = self._failures
@@ -193,11 +193,10 @@ class Run:
         self.suite.used.add(path)
         if records(options["record_mode"], path):
             self._refuse_shared(path, test, options["record_mode"], shared=shared)
-        options = {name: value for name, value in options.items() if name != "name"}
-        options["metadata"] = {**(options.get("metadata") or {}), **metadata}
+        opened = _checked(path, options, metadata)
         with ExitStack() as after, ExitStack() as block:
             try:
-                session = block.enter_context(use_cassette(path, **options, on_failure="discard"))
+                session = block.enter_context(opened)
             except CassetteNotFoundError as error:
                 raise self._not_found(error, test) from None
             after.push(lambda kind, _error, _traceback: self._note(path, test, session, kind))
@@ -233,7 +232,9 @@ class Run:
         """Return the error for a missing cassette, with the command that records it."""
         near = [fix for fix in error.fixes if fix.startswith("Did you mean")]
         command = f"Record it: {self._command(test, 'once')}"
-        return CassetteNotFoundError(error.what, fixes=[command, *near], path=error.path)
+        unmarked = [] if test is None else ["If the test makes no rollout, it needs no mark."]
+        fixes = [command, *near, *unmarked]
+        return CassetteNotFoundError(error.what, fixes=fixes, path=error.path)
 
     def _command(self, test: str | None, mode: str) -> str:
         """Return the command that records a test's cassette, or all of them."""
@@ -280,13 +281,29 @@ class Run:
         self.report.uses.append(Use.of(path, test, summary, failed=failed is not None))
 
 
+def _checked(path: Path, options: Mapping[str, Any], metadata: Mapping[str, str]) -> use_cassette:
+    """Return what opens a cassette.
+
+    Raises:
+        CassetteError: If an option has a value that it doesn't take.
+    """
+    chosen = {name: value for name, value in options.items() if name != "name"}
+    try:
+        chosen["metadata"] = {**(chosen.get("metadata") or {}), **metadata}
+        return use_cassette(path, **chosen, on_failure="discard")
+    except (TypeError, ValueError) as error:
+        raise CassetteError(
+            f"The cassette {path} can't be opened as it is asked for: {error}."
+        ) from error
+
+
 def _name(item: pytest.Item, options: Mapping[str, Any]) -> str | Path:
     """Return the name of a test's cassette: the given one as it is."""
     name: str | Path | None = options.get("name")
     return directory_name(name_in_module(item)) if name is None else name
 
 
-def _request_fixture(item: pytest.Function) -> None:
+def _request_fixture(item: Any) -> None:
     """Let a test have the fixture before its others of the same scope: they may make rollouts."""
     names = [name for name in item.fixturenames if name != FIXTURE]
     known = item._fixtureinfo.name2fixturedefs  # noqa: SLF001 - pytest 9 has no other way to ask

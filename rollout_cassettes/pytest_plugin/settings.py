@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import os
 from collections import ChainMap
 from collections.abc import Mapping
 from typing import Any
@@ -64,6 +65,7 @@ def marked(item: pytest.Item) -> dict[str, Any]:
             ) from error
         options = bound.pop("options", {})
         found = {**bound, **options, **found}
+    _check_name(found, f"@pytest.mark.rollout_cassette at {item.nodeid}")
     return found
 
 
@@ -71,7 +73,7 @@ def checked(given: Any, origin: str) -> None:
     """Refuse options that there are not.
 
     Raises:
-        CassetteError: Naming those that there are.
+        CassetteError: Naming those that there are; or if the name is none.
     """
     if not isinstance(given, Mapping):
         raise CassetteError(f"{origin} gives {shorten(given)}, where a dict of options belongs.")
@@ -85,6 +87,25 @@ def checked(given: Any, origin: str) -> None:
                     f"It takes {', '.join(OPTIONS)}.",
                 ],
             )
+    _check_name(given, origin)
+
+
+def _check_name(given: Mapping[str, Any], origin: str) -> None:
+    """Refuse a name that is none, such as steps that were given in its place.
+
+    Raises:
+        CassetteError: If it is no text and no path, or is empty.
+    """
+    name = given.get("name")
+    if name is None or (isinstance(name, (str, os.PathLike)) and os.fspath(name) not in ("", ".")):
+        return
+    raise CassetteError(
+        f"{origin} names its cassette {shorten(name)}, where a name or a path belongs.",
+        fixes=[
+            "Leave it out: the cassette is called like the test.",
+            "Steps have a name: steps=1.",
+        ],
+    )
 
 
 def _marker(name: Any = None, steps: Any = None, mode: Any = "cache", **options: Any) -> None:

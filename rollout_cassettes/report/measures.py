@@ -68,8 +68,9 @@ class Spread:
         known = known[np.isfinite(known)]
         if not known.size:
             return None
-        quantiles = np.quantile(known, (0, 0.1, 0.25, 0.5, 0.75, 0.9, 1))
-        return cls(*map(brief, (known.mean(), known.std(), *quantiles)))
+        with np.errstate(over="ignore", invalid="ignore"):  # rewards may be as large as floats are
+            quantiles = np.quantile(known, (0, 0.1, 0.25, 0.5, 0.75, 0.9, 1))
+            return cls(*map(brief, (known.mean(), known.std(), *quantiles)))
 
 
 @dataclass(frozen=True)

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 
+from rollout_cassettes.cassette import Key, reads
 from rollout_cassettes.cassette.fresh import beside
 from rollout_cassettes.cassette.rank import own_rank
 from rollout_cassettes.errors import CassetteError, CassetteWriteError
@@ -18,7 +23,7 @@ class Draft:
     """A directory beside a cassette, which takes its place if all that was to be recorded is in it.
 
     The cassette stays as it is where the block ends in an exception, and where nothing was recorded, or
-    not all of it.
+    not all of it. What else is in its directory, such as other cassettes, stays in any case.
 
     Args:
         path: The cassette's directory.
@@ -83,7 +88,7 @@ class Draft:
 
     def _copy(self) -> None:
         try:
-            shutil.copytree(self._target, self.directory)
+            shutil.copytree(self._target, self.directory, ignore=_not_own)
         except OSError as error:
             raise CassetteWriteError(
                 f"{self._target} can't be copied, to be kept as it is where the block fails: {error}.",
@@ -102,10 +107,25 @@ class Draft:
             self.directory.rename(self._target)
             return
         old = beside(self._target, "old")
+        others = _not_own(self._target, [entry.name for entry in self._target.iterdir()])
         self._target.rename(old)
-        try:
+        with ExitStack() as undo:
+            undo.callback(old.rename, self._target)
             self.directory.rename(self._target)
-        except OSError:
-            old.rename(self._target)
-            raise
+            undo.callback(self._target.rename, self.directory)
+            for name in others:
+                (old / name).rename(self._target / name)
+                undo.callback((self._target / name).rename, old / name)
+            undo.pop_all()
         shutil.rmtree(old, ignore_errors=True)
+
+
+def _not_own(directory: str | os.PathLike[str], names: Iterable[str]) -> set[str]:
+    """Return the names of what is in a cassette's directory, and is no part of the cassette."""
+    return {name for name in names if not _is_own(name) or Path(directory, name).is_dir()}
+
+
+def _is_own(name: str) -> bool:
+    """Tell whether a file's name is one that a cassette has, or gives while it writes."""
+    stem = re.split(r"\.(?:safetensors|msgpack)\b", name.removeprefix("."))[0]
+    return name.startswith((reads.NAME, f".{reads.NAME}.")) or Key.from_stem(stem) is not None

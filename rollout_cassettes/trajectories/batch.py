@@ -26,7 +26,8 @@ class Batch:
         attention_mask: 1 where there is a token, int64. Shape as of ``input_ids``.
         position_ids: Positions, counted from the first token, int64. Shape as of ``input_ids``.
         responses: The responses alone, int64. Shape ``[batch, response_length]``.
-        response_mask: 1 where the model wrote the token, int64. Shape as of ``responses``.
+        response_mask: 1 where the model wrote the token, int64; all tokens of a row without a mask.
+            Shape as of ``responses``.
         log_probs: Log-probabilities at sampling, in nats, float32. Shape as of ``responses``.
         rewards: Rewards by token, float32. Shape as of ``responses``.
         scores: The reward of each trajectory, float32. Shape ``[batch]``.
@@ -75,6 +76,9 @@ def to_batch(
         )
     prompts = _column(rows, "prompt_ids") or [np.zeros(0, np.int64) for _ in rows]
     asked, answered = ([np.ones(len(ids)) for ids in part] for part in (prompts, answers))
+    masks = [
+        ones if row.mask is None else row.mask for row, ones in zip(rows, answered, strict=True)
+    ]
     attended = np.hstack([_padded(asked, "int64", left=True), _padded(answered, "int64")])
     responses = _padded(answers, "int64", pad_id)
     made = {
@@ -82,7 +86,7 @@ def to_batch(
         "attention_mask": attended,
         "position_ids": np.maximum(attended.cumsum(axis=1) - 1, 0),
         "responses": responses,
-        "response_mask": _padded(_column(rows, "mask") or answered, "int64"),
+        "response_mask": _padded(masks, "int64"),
         "log_probs": _padded(_column(rows, "log_probs"), "float32"),
         "rewards": _padded(_column(rows, "rewards"), "float32"),
         "scores": np.array(scores, np.float32) if (scores := _column(rows, "score")) else None,

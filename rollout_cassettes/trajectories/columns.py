@@ -138,6 +138,14 @@ def _vector(value: Any, kinds: str) -> Array | None:
     return value
 
 
+def _mask(value: Any) -> Array | None:
+    """Return whole numbers, one for each token; floats are, where all of them are 0 or 1."""
+    mask = _vector(value, _NUMBERS)
+    if mask is None or mask.dtype.kind in _IDS:
+        return mask
+    return mask.astype("int64") if ((mask == 0) | (mask == 1)).all() else None
+
+
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
@@ -181,6 +189,6 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "session": _whole,
     "prompt_ids": lambda value: _vector(value, _IDS),
     "response_ids": lambda value: _vector(value, _IDS),
-    "mask": lambda value: _vector(value, _IDS),
+    "mask": _mask,
     "log_probs": lambda value: _vector(value, _NUMBERS),
 }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rollout_cassettes.display import shading
 from rollout_cassettes.display.amounts import readable_number
 from rollout_cassettes.display.html import MONOSPACE, element, escaped, folded, lines
@@ -58,15 +60,18 @@ def _legend(row: Trajectory) -> str:
 
 
 def _tokens(row: Trajectory, texts: list[str]) -> str:
-    shown = [_token(row, place, text) for place, text in enumerate(texts[:_MOST_TOKENS])]
+    figures = list(per_token(row))
+    shown = [_token(row, figures, place, text) for place, text in enumerate(texts[:_MOST_TOKENS])]
     if len(texts) > _MOST_TOKENS:
         shown.append(escaped(f"… {len(texts) - _MOST_TOKENS} more tokens"))
     return "".join(shown)
 
 
-def _token(row: Trajectory, place: int, text: str) -> str:
+def _token(
+    row: Trajectory, figures: Sequence[tuple[str, list[float]]], place: int, text: str
+) -> str:
     """Return a token: shaded, faint where the mask leaves it out, underlined where it is rewarded."""
-    known = {name: values[place] for name, values in _known(row, place)}
+    known = {name: values[place] for name, values in figures if place < len(values)}
     style = []
     if known.get("mask", 1) == 0:
         style.append("opacity:0.5;font-style:italic")
@@ -78,10 +83,6 @@ def _token(row: Trajectory, place: int, text: str) -> str:
     number = [] if row.response_ids is None else [f"id {row.response_ids[place]}"]
     told = [f"token {place}", *number, *told]
     return element("span", escaped(text), ";".join(filter(None, style)), title=", ".join(told))
-
-
-def _known(row: Trajectory, place: int) -> list[tuple[str, list[float]]]:
-    return [(name, values) for name, values in per_token(row) if place < len(values)]
 
 
 def _background(alpha: float) -> str:

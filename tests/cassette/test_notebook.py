@@ -122,6 +122,18 @@ def test_damage_is_shown_beside_what_is_sound(tmp_path):
         assert "step-000002.safetensors.zstisdamaged" in told
     (path / "step-000003.msgpack").unlink()
     assert "isdamaged" in "".join(shown(rc.open_cassette(path))[0].split())
+    assert "step-000002.safetensors.zst is damaged" in shown(rc.open_cassette(path)[2])[0]
+
+
+def test_a_file_that_the_system_will_not_read_is_shown_as_one(tmp_path):
+    path = shutil.copytree(DEMO, tmp_path / "c")
+    for file in (path / "step-000001.msgpack", path / "step-000002.safetensors.zst"):
+        file.unlink()
+        file.mkdir()
+    text, _ = shown(rc.open_cassette(path))
+    assert "step 1 can't be read: [Errno 21] Is a directory" in " ".join(text.split())
+    assert "step 2 can't be read: [Errno 21] Is a directory" in " ".join(text.split())
+    assert "Is a directory" in shown(rc.open_cassette(path)[2])[0]
 
 
 def test_an_empty_cassette_says_so(tmp_path):

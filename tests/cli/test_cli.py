@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import subprocess
 import sys
 
 import pytest
 
 import rollout_cassettes as rc
+from tests.cli.program import DEMO
 
 
 def run(*arguments, **options):
@@ -34,6 +36,13 @@ def test_without_a_command_it_shows_them():
     done = run()
     assert done.returncode == 2
     assert "demo" in done.stdout + done.stderr
+
+
+def test_a_terminal_that_lacks_characters_shows_the_others():
+    """Spark lines, and whatever a model wrote, are no reason for a traceback."""
+    done = run("show", str(DEMO), env={**os.environ, "PYTHONIOENCODING": "ascii"})
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "steps 1-3" in done.stdout
 
 
 def test_help_says_what_the_demo_does_and_needs():

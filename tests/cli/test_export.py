@@ -8,6 +8,7 @@ import sys
 import pytest
 
 import rollout_cassettes as rc
+from rollout_cassettes.cli.export import _PACKAGES, Format
 from tests.cli.program import DEMO, invoke, loaded
 
 
@@ -95,6 +96,23 @@ def test_what_is_there_is_replaced_only_if_asked_for(to, tmp_path):
     invoke("export", DEMO, "--to", to, "--output", "out", "--step", 1, "--overwrite")
     assert {entry.name for entry in tmp_path.iterdir()} == {"out"}
     assert to == "parquet" or [file.name for file in (tmp_path / "out").iterdir()] == ["1.jsonl"]
+
+
+@pytest.mark.parametrize("to", ["jsonl", "parquet", "hf-dataset"])
+def test_what_is_no_export_is_never_replaced(to, demo, tmp_path):
+    """`--overwrite` with the wrong path must not cost a recording, or a directory with other things."""
+    for package in _PACKAGES.get(Format(to), ()):
+        pytest.importorskip(package)
+    things = tmp_path / "things"
+    (things / "below").mkdir(parents=True)
+    (things / "below" / "thesis.tex").touch()
+    for path in (demo, things, *(() if to == "parquet" else (demo / "step-000001.msgpack",))):
+        done = invoke("export", DEMO, "--to", to, "--output", path, "--overwrite", status=1)
+        assert f"{path} is not replaced" in done.stderr
+    assert rc.open_cassette(demo).steps == [1, 2, 3]
+    assert (things / "below" / "thesis.tex").exists()
+    for _ in range(2):
+        invoke("export", DEMO, "--to", to, "--output", "again", "--overwrite")
 
 
 def test_nothing_is_left_where_it_fails(demo, tmp_path):

@@ -51,6 +51,21 @@ def test_git_diff_shows_cassettes_as_text(git, tmp_path):
     assert "+response/data/responses/values  i64[807]" in difference
 
 
+def test_what_is_no_cassette_leaves_the_other_changes_to_be_seen(git, tmp_path):
+    """A pointer of Git LFS, damage, a format that is newer: git would stop at the first of them."""
+    path = shutil.copytree(DEMO, tmp_path / "cassettes" / "demo")
+    invoke("git-setup")
+    git("add", ".")
+    git("commit", "--quiet", "-m", "Record")
+    for suffix in (".msgpack", ".safetensors.zst"):
+        (path / f"step-000001{suffix}").write_text("version https://git-lfs.github.com/spec/v1\n")
+    shutil.copy(path / "step-000002.msgpack", path / "step-000003.msgpack")
+    difference = git("diff")
+    assert "+step-000001.msgpack is damaged: " in difference
+    assert "+step-000001.safetensors.zst is damaged: " in difference
+    assert "-step  3" in difference
+
+
 def test_it_can_be_run_again_and_keeps_what_is_there(git, tmp_path):
     (tmp_path / "mine").mkdir()
     attributes = tmp_path / "mine" / ".gitattributes"

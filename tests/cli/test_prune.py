@@ -31,6 +31,7 @@ def aged(record):
         (["--older-than", "25d"], [4, 5]),
         (["--older-than", "4w"], [4, 5]),
         (["--older-than", "1000h"], [2, 3, 4, 5]),
+        (["--older-than", "999999w"], [1, 2, 3, 4, 5]),
         (["--older-than", "5d", "--keep-last", "2"], [4, 5]),
         (["--older-than", "35d", "--keep-last", "1"], [3, 4, 5]),
     ],

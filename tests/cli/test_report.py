@@ -49,6 +49,8 @@ def test_what_is_there_already_stays(tmp_path):
     assert "is there already" in invoke("report", DEMO, "-o", output, status=1).stderr
     assert output.read_text() == "mine"
     invoke("report", DEMO, "-o", output, "--overwrite")
+    done = invoke("report", DEMO, "-o", tmp_path, "--overwrite", status=1)
+    assert "is not replaced" in done.stderr
 
 
 def test_a_damaged_interaction_is_named_and_the_others_are_shown(demo, tmp_path):
@@ -61,6 +63,22 @@ def test_a_damaged_interaction_is_named_and_the_others_are_shown(demo, tmp_path)
     assert [step["name"] for step in cassette["steps"]] == ["1", "3"]
     assert "step-000002.safetensors.zst" in cassette["wrong"][0]
     assert "\r" not in done.stderr  # no progress bar in a pipe
+
+
+def test_a_file_that_can_not_be_read_is_named_and_the_others_are_shown(demo, tmp_path):
+    """As what it is, and not as an output that can't be written to."""
+    unreadable(demo / "step-000002.safetensors.zst")
+    done = invoke("report", demo, "-o", tmp_path / "report.html", status=1)
+    assert "step-000002.msgpack can't be read" in done.stderr
+    assert [step["name"] for step in shown(tmp_path / "report.html")[0]["steps"]] == ["1", "3"]
+    done = invoke("export", demo, "--to", "jsonl", "-o", tmp_path / "export", status=1)
+    assert "Error: Is a directory: " in done.stderr
+
+
+def unreadable(file):
+    """Make a file one that the system won't read, for root neither."""
+    file.unlink()
+    file.mkdir()
 
 
 def test_it_needs_neither_torch_nor_a_framework(tmp_path):

@@ -114,6 +114,13 @@ def test_a_row_needs_a_step(demo):
     assert "--row needs --step" in invoke("show", demo, "--row", 1, status=2).stderr
 
 
+@pytest.mark.parametrize("other", ["--json", "--row=0"])
+def test_text_goes_alone(other, demo):
+    """Never text where JSON was asked for."""
+    done = invoke("show", demo, "--text", "--step", 1, other, status=2)
+    assert "--text goes with neither --json nor --row" in done.stderr
+
+
 def test_a_directory_of_cassettes_names_them():
     done = invoke("show", DEMO.parent, status=1)
     assert f"Name one of those below it: {DEMO}" in done.stderr

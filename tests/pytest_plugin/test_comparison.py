@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import make_dataclass
+
 import numpy as np
 import pytest
 import torch
@@ -145,3 +148,24 @@ def test_one(tmp_path):
     output = example.run_pytest(outcomes={"failed": 1}).output
     assert "step 1, request:" in output
     assert "first difference: [0]: 'left' != 'right'" in output
+
+
+def test_values_of_other_kinds_are_left_alone():
+    """However they are made; and of long ones only the beginning is looked at."""
+    slotted = make_dataclass("Slotted", ["ids"], slots=True)
+    assert explain(slotted(1), slotted(2), verbose=False) is None
+    assert explain(slotted, slotted, verbose=False) is None
+    endless = Endless()
+    assert explain(endless, endless, verbose=False) is None
+
+
+class Endless(Sequence):
+    read = 0
+
+    def __len__(self):
+        return 10**9
+
+    def __getitem__(self, place):
+        self.read += 1
+        assert self.read < 10_000
+        return place

@@ -43,6 +43,7 @@ def test_a_missing_cassette_fails_the_test_with_the_command_that_records_it():
     assert "There is no cassette at /project/cassettes/test_it/test_one[-a]-" in missing.output
     command = "pytest 'test_it.py::test_one[$a]' --rollout-record-mode=once"
     assert f"1. Record it: {command}" in missing.output
+    assert "2. If the test makes no rollout, it needs no mark." in missing.output
     recorded = missing.run_pytest(
         "test_it.py::test_one[$a]", "--rollout-record-mode=once", outcomes={"passed": 1}
     )

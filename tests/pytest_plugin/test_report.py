@@ -108,8 +108,18 @@ def test_two(): pass
     assert "used by no test" not in example.run_pytest(REPORT).output
     unused = example.edit("test_one(rollouts)", "test_one()")
     assert report(unused.run_pytest(REPORT))[-1] == "  cassettes/shared"
-    part = report(unused.run_pytest(REPORT, "-k", "one"))
-    assert part[-2].startswith("not judged, since not every test ran and passed")
+    unused = unused.add({"below/test_other.py": "def test_other(): pass\n"})
+    for options, directory in (
+        (["-k", "one"], "."),
+        (["--ignore=test_it.py"], "."),
+        (["--ignore-glob=*_it.py"], "."),
+        (["--collect-only"], "."),
+        (["--setup-plan"], "."),
+        (["--disable-rollout-cassettes"], "."),
+        ([], "below"),
+    ):
+        part = report(unused.run_pytest(REPORT, *options, directory=directory))
+        assert part[-2].startswith("not judged, since not every test ran and passed"), options
 
 
 def test_cassettes_that_were_recorded_without_the_plugin_are_left_alone():

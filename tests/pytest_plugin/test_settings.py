@@ -96,6 +96,9 @@ def test_one():
         ("1, 2, 'cache', 4", "too many positional arguments"),
         ("mode='loop'", "mode is one of 'cache', 'repeat'; got 'loop'"),
         ("record_mode='twice'", "record_mode is one of"),
+        ("metadata=5", "'int' object is not a mapping"),
+        ("range(1, 3)", "names its cassette range(1, 3), where a name or a path belongs"),
+        ("''", "names its cassette '', where a name or a path belongs"),
     ],
 )
 def test_a_marker_that_is_wrong_fails_its_test_and_says_what_is_right(marker, told):
@@ -108,7 +111,71 @@ def test_one():
 def test_two():
     pass
 """)
-    assert told in example.run_pytest(outcomes={"passed": 1, "error": 1}).output
+    output = example.run_pytest(outcomes={"passed": 1, "error": 1}).output
+    assert told in output
+    assert "/pytest_plugin/" not in output, "no line of this library is to blame"
+
+
+def test_a_marker_that_a_conftest_adds_counts():
+    """After collection, when all tests are there: it must not leave rollouts live, in silence."""
+    example = Example.of("""
+def test_one():
+    print(engine.generate(["a"]))
+""").add(
+        {
+            "conftest.py": """
+import pytest
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker(pytest.mark.rollout_cassette("added"))
+"""
+        }
+    )
+    recorded = example.run_pytest("--rollout-record-mode=once", outcomes={"passed": 1})
+    assert recorded.cassettes() == {"cassettes/test_it/added": [1]}
+    assert "a monday" in recorded.on("friday").run_pytest("-s", outcomes={"passed": 1}).output
+
+
+def test_a_doctest_that_a_conftest_marks_has_a_cassette():
+    example = Example.of(
+        guide='"""\n>>> import engine\n>>> engine.generate(["a"])\n[\'a monday\']\n"""'
+    ).add(
+        {
+            "conftest.py": """
+def pytest_collection_modifyitems(items):
+    for item in items:
+        item.add_marker("rollout_cassette")
+"""
+        }
+    )
+    run = ("--doctest-modules", "guide.py")
+    recorded = example.run_pytest(*run, "--rollout-record-mode=once", outcomes={"passed": 1})
+    assert recorded.cassettes() == {"cassettes/guide/guide": [1]}
+    recorded.on("friday").run_pytest(*run, outcomes={"passed": 1})
+
+
+@pytest.mark.parametrize(
+    ("fixture", "told"),
+    [
+        ("rollout_cassette_config", "rollout_cassette_config names its cassette 5, where"),
+        ("use_rollout_cassette", "names its cassette '', where a name or a path belongs"),
+    ],
+)
+def test_a_name_that_is_none_is_refused_wherever_it_comes_from(fixture, told):
+    example = Example.of("""
+@pytest.fixture
+def rollout_cassette_config():
+    return {"name": 5}
+
+def test_rollout_cassette_config(rollout_cassette):
+    pass
+
+def test_use_rollout_cassette(use_rollout_cassette):
+    with use_rollout_cassette(""):
+        pass
+""")
+    assert told in example.run_pytest("-k", f"test_{fixture}", "--rollout-record-mode=once").output
 
 
 def test_a_wrong_record_mode_of_the_command_line_is_refused():

@@ -29,6 +29,11 @@ def test_a_spread_tells_how_values_lie():
     assert Spread.of([None]) is None
 
 
+def test_the_largest_numbers_are_measured_without_a_warning():
+    """Their sum is larger than any float."""
+    assert Spread.of([1e308, 1.5e308]).high == 1.5e308
+
+
 @pytest.mark.parametrize(
     ("scores", "rate"), [([0, 1, 1, 0], 0.5), ([-1, 1], 0.5), ([0.5, 1], None), ([0, 1, 2], None)]
 )

@@ -57,6 +57,27 @@ def test_a_cassette_that_was_not_there_is_made(engine, path, rewrite):
     assert rc.open_cassette(path / "deeper").steps == [7]
 
 
+@pytest.mark.parametrize("mode", ["once", "new_steps", "all", "rewrite"])
+def test_what_else_is_in_the_directory_stays(engine, path, old, discard, mode):
+    """Cassettes below it, and files that are none of its own."""
+    if mode == "once":
+        for file in path.iterdir():
+            file.unlink()
+    (path / "README.md").write_text("What this is.")
+    (path / "step-by-step.md").touch()
+    with discard("once", path=path / "below"):
+        engine.generate(["below"], 1)
+    with discard(mode):
+        engine.generate(["new"], 7)
+        (path / "below" / "late").touch()  # as who records into it meanwhile
+    assert 7 in rc.open_cassette(path).steps
+    assert (path / "README.md").read_text() == "What this is."
+    assert (path / "step-by-step.md").exists()
+    assert (path / "below" / "late").exists()
+    assert [each.request for each in rc.open_cassette(path / "below")] == [["below"]]
+    assert siblings(path) == ["cassette"]
+
+
 def test_a_link_stays_and_what_it_points_to_is_rewritten(engine, path, old, rewrite):
     link = path.with_name("link")
     link.symlink_to(path)
@@ -138,6 +159,28 @@ def test_strictness_turns_that_into_an_error(engine, path, old, rewrite):
     assert siblings(path) == ["cassette"]
 
 
+@pytest.mark.parametrize("refused", ["README.md", "below"])
+def test_the_old_one_stays_where_what_else_is_there_can_not_stay(  # noqa: PLR0917
+    engine, path, old, rewrite, monkeypatch, refused
+):
+    """As a directory that is a mount point."""
+    (path / "README.md").touch()
+    (path / "below").mkdir()
+    rename = Path.rename
+
+    def fail(self, target):
+        if self.name == refused:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(rc.CassetteWriteError, match="busy"), rewrite(on_unstorable="error"):
+        engine.generate(["new"], 7)
+    assert {file.name for file in path.iterdir()} == {*old, "README.md", "below"}
+    assert {name: (path / name).read_bytes() for name in old} == old
+    assert siblings(path) == ["cassette"]
+
+
 def test_the_old_one_is_not_written_by_others_meanwhile(engine, path, old, rewrite, generate):
     with rewrite():
         for make in (rewrite, lambda: rc.record(path=path, adapters=generate)):
@@ -172,7 +215,7 @@ def test_an_exception_is_explanation_enough(path, old, rewrite, caplog):
 
 @pytest.fixture
 def discard(path, generate):
-    return lambda mode: rc.use_cassette(
+    return lambda mode, path=path: rc.use_cassette(
         path, record_mode=mode, adapters=generate, on_failure="discard"
     )
 

@@ -50,6 +50,20 @@ def test_padding_after_the_mask_is_left_out():
     assert [row.response_length for row in read(None, jagged)] == [3, 3]
 
 
+def test_a_mask_may_be_of_floats():
+    """As who multiplies a loss by it keeps it; a tool's tokens must not count as the model's."""
+    batch = {
+        "response_ids": [[1, 2], [3]],
+        "loss_mask": [[1.0, 0.0], [1.0]],
+        "mask": [[0.5], [2.0]],
+    }
+    first, second = read(None, batch)
+    assert (first.mask.tolist(), second.mask.tolist()) == ([1, 0], [1])
+    assert first.mask.dtype == np.int64
+    del batch["loss_mask"]
+    assert [row.mask for row in read(None, batch)] == [None, None]
+
+
 def test_a_list_has_rows_and_the_request_their_prompts():
     rows = read(["1 + 1", "2 + 2"], ["two", "four"])
     assert [(row.prompt, row.response) for row in rows] == [("1 + 1", "two"), ("2 + 2", "four")]
