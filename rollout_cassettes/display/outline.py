@@ -12,12 +12,14 @@ from rollout_cassettes.errors import shorten
 _INDENT = "  "
 _WIDTH = 60
 _TIMES = "\N{MULTIPLICATION SIGN}"
-_MORE = (" field", " fields")
+_MORE = (" field", " fields", " item", " items")
 """How a line ends below which there are more."""
+_MOST_ITEMS = 12
+"""How many items a tuple has that is told item by item: they are different things, as a function returns them."""
 
 
 def outline(value: Any, depth: int = 0) -> Iterator[str]:
-    """Give the lines of a value; of a list of alike items, the first one stands for all.
+    """Give the lines of a value; of a list, the first item stands for all.
 
     Args:
         value: Plain containers and arrays.
@@ -26,6 +28,9 @@ def outline(value: Any, depth: int = 0) -> Iterator[str]:
     if isinstance(value, Mapping) and value:
         for name, item in value.items():
             yield from _entry(visible(str(name)), item, depth)
+    elif _is_record(value):
+        for place, item in enumerate(value):
+            yield from _entry(str(place), item, depth)
     elif isinstance(value, (list, tuple)) and value and not _is_flat(value):
         yield from outline(value[0], depth)
     else:
@@ -36,6 +41,8 @@ def summary(value: Any) -> str:
     """Write a value in one line; what has too many parts for that, as how many it has."""
     if getattr(value, "ndim", 0):
         return array_type(str(value.dtype), value.shape)
+    if _is_record(value):
+        return f"{len(value)} {'item' if len(value) == 1 else 'items'}"
     if isinstance(value, (list, tuple)) and value:
         return _listed(value)
     if isinstance(value, Mapping):
@@ -73,6 +80,14 @@ def _listed(values: list[Any] | tuple[Any, ...]) -> str:
 def _is_flat(values: list[Any] | tuple[Any, ...]) -> bool:
     """Tell whether a list is told in one line: of arrays, or of what is no container."""
     return not any(isinstance(value, (Mapping, list, tuple)) for value in values)
+
+
+def _is_record(value: Any) -> bool:
+    """Tell whether it is a short tuple with containers or arrays in it."""
+    is_short = isinstance(value, tuple) and len(value) <= _MOST_ITEMS
+    return is_short and any(
+        getattr(item, "ndim", 0) or isinstance(item, (Mapping, list, tuple)) for item in value
+    )
 
 
 def _is_small(value: Any) -> bool:
