@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from importlib.resources import files
 
 import pytest
 
@@ -172,6 +173,21 @@ def test_two_cassettes_stand_side_by_side(browser, reports):
     assert browser.script("return document.querySelectorAll('.differs').length") == 2
     browser.go("#/step/6/row/3")
     assert "The other cassette has no such trajectory." in browser.text()
+
+
+@pytest.mark.parametrize(
+    ("values", "told"),
+    [
+        ([0.031, 0.0315, 0.032], ["31.0 ms", "31.5 ms", "32.0 ms"]),
+        ([0, 0.02, 0.04], ["0 s", "20 ms", "40 ms"]),
+        ([1.25, 1.3, 1.35], ["1.25 s", "1.30 s", "1.35 s"]),
+        ([30, 45, 60], ["30 s", "45 s", "1 m 00 s"]),
+    ],
+)
+def test_the_figures_of_an_axis_are_told_apart(browser, values, told):
+    source = (files("rollout_cassettes.report") / "assets" / "amounts.js").read_text()
+    script = f"{source}; return arguments[0].map((value) => seconds(value, arguments[1]))"
+    assert browser.script(script, values, round(values[2] - values[1], 6)) == told
 
 
 def test_charts_tell_their_figures(browser, reports):

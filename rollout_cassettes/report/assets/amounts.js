@@ -34,9 +34,15 @@ function share(value) {
   return `${percent === 0 || percent >= 9.95 ? percent.toFixed(percent % 1 && percent < 99.95 ? 1 : 0) : percent.toFixed(percent < 1 ? 2 : 1)}%`;
 }
 
-function seconds(value) {
+// What arithmetic adds in the last place would count as a digit.
+function exact(value) {
+  return Number(value.toPrecision(6));
+}
+
+function seconds(value, step) {
   if (!isKnown(value)) return "";
   if (value === 0) return "0 s";
+  if (step && step < 1 && value < 60) return value < 0.0995 ? `${number(exact(value * 1000), exact(step * 1000))} ms` : `${number(value, step)} s`;
   if (value < 0.0995) return `${(value * 1000).toFixed(value < 0.00995 ? 1 : 0)} ms`;
   if (value < 9.995) return `${value.toFixed(value < 1 ? 2 : 1)} s`;
   if (Math.round(value) < 60) return `${Math.round(value)} s`;
