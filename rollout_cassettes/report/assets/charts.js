@@ -1,7 +1,7 @@
 // Charts: lines over steps with bands, and histograms. They are drawn anew when their width changes.
 
 const HEIGHT = 168;
-const MARGIN = { left: 46, right: 12, top: 10, bottom: 22 };
+const MARGIN = { left: 58, right: 12, top: 10, bottom: 22 };
 const charts = new Set(); // the line charts on the page: they share where the pointer is
 
 function niceStep(range, count) {
