@@ -75,6 +75,11 @@ class Key:
         key = cls(int(head.removeprefix("step-")), phase, index, rank)
         return key if key.stem == stem else None
 
+    @classmethod
+    def from_file(cls, name: str) -> Key | None:
+        """Return the key of the interaction that a file belongs to, also while it is written; else None."""
+        return cls.from_stem(re.split(r"\.(?:safetensors|msgpack)\b", name.removeprefix("."))[0])
+
     def __lt__(self, other: Key) -> bool:
         return self._order < other._order
 

@@ -6,7 +6,6 @@ import errno
 import fcntl
 import logging
 import os
-import re
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -180,8 +179,7 @@ class Writer:
 
     def _clear_leftovers(self) -> None:
         for leftover in self.path.glob(f".step-*{_TEMPORARY}"):
-            stem = re.split(r"\.(?:safetensors|msgpack)\b", leftover.name[1:])[0]
-            key = Key.from_stem(stem)
+            key = Key.from_file(leftover.name)
             if key is None or self._owns(key):
                 leftover.unlink(missing_ok=True)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -127,5 +126,4 @@ def _not_own(directory: str | os.PathLike[str], names: Iterable[str]) -> set[str
 
 def _is_own(name: str) -> bool:
     """Tell whether a file's name is one that a cassette has, or gives while it writes."""
-    stem = re.split(r"\.(?:safetensors|msgpack)\b", name.removeprefix("."))[0]
-    return name.startswith((reads.NAME, f".{reads.NAME}.")) or Key.from_stem(stem) is not None
+    return name.startswith((reads.NAME, f".{reads.NAME}.")) or Key.from_file(name) is not None
