@@ -223,6 +223,16 @@ class AdapterLoadError(CassetteError):
     distribution: str
 
 
+def unreadable(error: CassetteError | OSError, where: object) -> str:
+    """Say in a line why an interaction can't be read.
+
+    Args:
+        error: What reading it raised; an OSError where the system won't read its files.
+        where: The interaction.
+    """
+    return error.what if isinstance(error, CassetteError) else f"{where} can't be read: {error}."
+
+
 def shorten(value: object, width: int = 120) -> str:
     """Return ``repr(value)``, cut to ``width`` characters."""
     text = repr(value)

@@ -13,7 +13,7 @@ from rollout_cassettes.cassette.view import cassette_view, interaction_view, tit
 from rollout_cassettes.display.html import element, escaped, folded, lines, titled, whole
 from rollout_cassettes.display.outline import outline
 from rollout_cassettes.display.plain import as_text
-from rollout_cassettes.errors import CassetteError, spans
+from rollout_cassettes.errors import CassetteError, spans, unreadable
 from rollout_cassettes.trajectories.html import spark_html, trajectory_html
 from rollout_cassettes.trajectories.sheets import rows_sheet, stacked, steps_sheet, trends
 from rollout_cassettes.trajectories.view import trajectory_view
@@ -39,18 +39,14 @@ def cassette_bundle(cassette: Cassette) -> dict[str, str]:
     for key in cassette.keys:
         try:
             sound.append((key, cassette.interaction(key).manifest))
-        except CassetteError as error:
-            wrong.append(error.what)
-        except OSError as error:
-            wrong.append(f"{key} can't be read: {error}.")
+        except (CassetteError, OSError) as error:
+            wrong.append(unreadable(error, key))
     read = []
     for key, manifest in _few(sound):
         try:
             read.append((manifest, cassette.interaction(key).figures))
-        except CassetteError as error:
-            wrong.append(error.what)
-        except OSError as error:
-            wrong.append(f"{key} can't be read: {error}.")
+        except (CassetteError, OSError) as error:
+            wrong.append(unreadable(error, key))
     if len(read) < len(sound):
         wrong.append(f"{len(read)} of {len(cassette.keys)} interactions are shown.")
     if not read:

@@ -27,7 +27,7 @@ from rollout_cassettes.display.amounts import (
 )
 from rollout_cassettes.display.sheet import table
 from rollout_cassettes.display.visible import visible
-from rollout_cassettes.errors import CassetteError, spans
+from rollout_cassettes.errors import CassetteError, spans, unreadable
 from rollout_cassettes.trajectories import Statistics
 
 FRAMEWORKS = ("verl", "trl", "torchrl", "slime", "miles-rl", "skyrl", "skyrl-train", "openrlhf")
@@ -112,10 +112,8 @@ def _line(cassette: Cassette, interactions: Iterable[Interaction], *, brief: boo
             manifests.append(interaction.manifest)
             if not brief:
                 read.append(interaction.figures.statistics)
-        except CassetteError as error:
-            errors.append(error.what)
-        except OSError as error:
-            errors.append(f"{interaction.path} can't be read: {error}.")
+        except (CassetteError, OSError) as error:
+            errors.append(unreadable(error, interaction.path))
     return Line(
         path=cassette.path,
         steps=cassette.steps,

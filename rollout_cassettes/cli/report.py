@@ -19,7 +19,7 @@ from rollout_cassettes.cli.progress import tracked
 from rollout_cassettes.cli.tokenizer import Decode, TokenizerPath, decoder
 from rollout_cassettes.display.amounts import readable_bytes
 from rollout_cassettes.display.visible import visible
-from rollout_cassettes.errors import CassetteError
+from rollout_cassettes.errors import CassetteError, unreadable
 from rollout_cassettes.report import Criteria, Gathered, Part, about, gather, write_page
 
 
@@ -114,10 +114,8 @@ def _gathered(
     for interaction in opening(at):
         try:
             yield gather(interaction, criteria, decode)
-        except CassetteError as error:
-            part.wrong.append(error.what)
-        except OSError as error:
-            part.wrong.append(f"{interaction.path} can't be read: {error}.")
+        except (CassetteError, OSError) as error:
+            part.wrong.append(unreadable(error, interaction.path))
         else:
             adapters.add(interaction.manifest.adapter)
             part.about = about(interaction.manifest, adapters)
