@@ -42,16 +42,12 @@ def summary(value: Any) -> str:
     if getattr(value, "ndim", 0):
         return array_type(str(value.dtype), value.shape)
     if _is_record(value):
-        return f"{len(value)} {'item' if len(value) == 1 else 'items'}"
+        return _counted(len(value), "item")
     if isinstance(value, (list, tuple)) and value:
         return _listed(value)
     if isinstance(value, Mapping):
         text = visible(repr(value)) if _is_small(value) else ""
-        return (
-            text
-            if 0 < len(text) <= _WIDTH
-            else f"{len(value)} {'field' if len(value) == 1 else 'fields'}"
-        )
+        return text if 0 < len(text) <= _WIDTH else _counted(len(value), "field")
     if hasattr(value, "dtype") and hasattr(value, "item"):
         value = value.item()
     return visible(shorten(value, _WIDTH))
@@ -75,6 +71,10 @@ def _listed(values: list[Any] | tuple[Any, ...]) -> str:
     if len(whole) <= _WIDTH and _is_flat(values):
         return visible(whole)
     return f"{count} {_TIMES} {summary(first)}"
+
+
+def _counted(count: int, part: str) -> str:
+    return f"{count} {part}" if count == 1 else f"{count} {part}s"
 
 
 def _is_flat(values: list[Any] | tuple[Any, ...]) -> bool:

@@ -60,7 +60,8 @@ def as_recorded(keys: Sequence[str], names: Mapping[str, str]) -> list[Row]:
         names: What prompts are called now, by their recorded uid.
     """
     rollouts = [Rollout.of(key) for key in keys]
-    new = {old.uid: str(uuid.uuid4()) for old in rollouts} | {**names}
+    unknown = {old.uid for old in rollouts} - names.keys()
+    new = {**names, **{uid: str(uuid.uuid4()) for uid in unknown}}
     return [Row(source, old, old._replace(uid=new[old.uid])) for source, old in enumerate(rollouts)]
 
 

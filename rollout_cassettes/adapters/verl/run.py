@@ -102,11 +102,11 @@ def _checkpointed(options: Any) -> int:
         find_latest_ckpt_path,
     )
 
-    folders = {
-        "auto": lambda: find_latest_ckpt_path(options.default_local_dir),
-        "resume_path": lambda: options.resume_from_path,
-    }
-    folder = folders.get(options.get("resume_mode", "disable"), lambda: None)()
+    mode, folder = options.get("resume_mode", "disable"), None
+    if mode == "auto":
+        folder = find_latest_ckpt_path(options.default_local_dir)
+    elif mode == "resume_path":
+        folder = options.resume_from_path
     return int(folder.split("global_step_")[-1]) if folder else 0
 
 
